@@ -28,20 +28,20 @@ TRIALS = pytest.mark.parametrize("trials", [1_500, pytest.param(3_000, marks=pyt
 
 
 def opened(
-    y: np.ndarray, epsilon: float, by: str = "", design: Design = DESIGN
+    y: np.ndarray, epsilon: float, by: str = "", design: Design = DESIGN, formula: str = "y ~ x + (1 | g)"
 ) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
-    frame, model = open_frame({**design, "y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
+    frame, model = open_frame({**design, "y": y}, ordered=True), read_formula(formula)
     request = release_mixed.ask("y ~ 1", epsilon=epsilon, bounds=(0, 2), seed=1).request
-    public = public_design(frame, model)
+    public = public_design(frame, model, any_terms=True)
     units = units_of(frame, public)
     reach = Reach.of_groups(frame, public, units, [by], squared=False) if by else None
     split = EQUAL if design is MANY else None
     return mechanism_for(public, units, request, split, reach), response_sums(frame, public, units, SCALE), public
 
 
-def outputs(epsilon: float, source: SeededSource, by: str = "", design: Design = DESIGN):  # type: ignore[no-untyped-def]
+def outputs(epsilon: float, source: SeededSource, by: str = "", design: Design = DESIGN, **formula: str):  # type: ignore[no-untyped-def]
     def draw(y: np.ndarray, n: int) -> np.ndarray:
-        mechanism, sums, public = opened(y, epsilon, by, design)
+        mechanism, sums, public = opened(y, epsilon, by, design, **formula)
         drawn = [mechanism.draw(mechanism.exact(sums, public), source) for _ in range(n)]
         return np.array([[*np.concatenate(d.sums), d.centre, d.squares] for d in drawn], dtype=float)
 
@@ -67,6 +67,22 @@ def test_black_box_does_not_refute_groups_of_rows_and_has_power(trials: int) -> 
     verdict = blackbox(outputs(1.0, source, "g", MANY), before, other, confidence=0.999999, **asked)
     assert not verdict.refuted, str(verdict)
     cheat = blackbox(outputs(1.0, source, "", MANY), before, other, confidence=0.999, **asked)
+    assert cheat.refuted, str(cheat)
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("formula", ["y ~ x + (1 + x | g)", "y ~ 1 + (1 | g) + (0 + x | h)"])
+@pytest.mark.parametrize("by", ["", "g"])
+def test_black_box_does_not_refute_slopes_and_crossed_factors(formula: str, by: str) -> None:
+    """One row's response, or those of all rows of the largest group, change from one end to the other."""
+    design = MANY | {"h": np.array(list("pqpqqpqp"))}
+    mine = MANY["g"] == "b" if by else np.arange(8) == 3
+    before, other = np.where(mine, 0.0, Y), np.where(mine, 2.0, Y)
+    asked = {"claimed": 1, "trials": 3_000, "many": True}
+    source = SeededSource(14)
+    verdict = blackbox(outputs(1.0, source, by, design, formula=formula), before, other, confidence=0.999999, **asked)
+    assert not verdict.refuted, str(verdict)
+    cheat = blackbox(outputs(4.0, source, by, design, formula=formula), before, other, confidence=0.999, **asked)
     assert cheat.refuted, str(cheat)
 
 

@@ -25,6 +25,7 @@ FORMULAS = {
     "one term": "y ~ x + kind + (1 | g)",
     "nested": "y ~ x + kind + (1 | g) + (1 | g:h)",
 }
+TERMS = FORMULAS | {"slope": "y ~ x + (1 + x | g)", "crossed": "y ~ x + (1 | g) + (0 + x | h)"}
 
 
 def panel() -> Panel:
@@ -63,18 +64,18 @@ def door(formula: str, **ask: Any) -> Any:
 
 
 @pytest.mark.parametrize("ask", LOSSES)
-@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("formula", TERMS)
 def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:
     """The last row has the largest x, so its response moves every sum as far as a response can."""
     data = replaced(panel(), 71, LOWER)
-    worst, told = losses(door(FORMULAS[formula], **LOSSES[ask]), data, responses(71))
+    worst, told = losses(door(TERMS[formula], **LOSSES[ask]), data, responses(71))
     charged = amount(told.charged)
     assert len(worst) == 2 and abs(told.public[0].centre) > 1000
     assert NEARLY * charged <= sum(worst) <= charged
 
 
 @pytest.mark.parametrize("ask", LOSSES)
-@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("formula", TERMS)
 def test_groups_of_rows_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:
     """All 18 responses of the last group move from the lower to the upper end: every sum moves as far as it can.
 
@@ -87,8 +88,8 @@ def test_groups_of_rows_lose_what_they_are_charged(formula: str, ask: str, losse
             yield panel() | {"y": np.where(mine, value, panel()["y"])}
 
     x = np.where(mine, 1.0, panel()["x"])  # one sign, so that changes of one column add up
-    split = dict.fromkeys(("groups", "fixed", "squares"), "1/3") if "|" in FORMULAS[formula] else None
-    release = door(FORMULAS[formula], protect=["g"], split=split, **LOSSES[ask])
+    split = dict.fromkeys(("groups", "fixed", "squares"), "1/3") if "|" in TERMS[formula] else None
+    release = door(TERMS[formula], protect=["g"], split=split, **LOSSES[ask])
     at = panel() | {"x": x, "y": np.where(mine, LOWER, panel()["y"])}
     worst, told = losses(release, at, (each | {"x": x} for each in neighbours()))
     charged = amount(told.charged)

@@ -3,6 +3,7 @@
 `release_mixed` is the door and `PrivateFit` the answer; `separation_rate` derives a fourth rate from three. Names load
 on first use.
 
+arrow        the restricted likelihood of noisy sums of any random terms
 assembled    from estimates to a `PrivateFit`: names, order, flags and notes
 bounds       where responses lie, as somebody states it, read as exact numbers
 check        how far off a private model is expected to be, from the public design and the noise alone
@@ -30,6 +31,9 @@ result       `PrivateFit`: what a private release of a mixed model lets everybod
 shares       which share of the loss each sum of a model gets, from the public design alone
 strict       `method="strict"`: sub-sample and aggregate, proved for the whole release
 sums         sums of a confidential response as exact integers
+term_estimation  variances and correlations of any random terms from noisy sums
+term_release  a model with random slopes or crossed factors as an offer
+terms        random slopes and crossed factors: which sums they need
 text         A private fit as a table, as text and as plain values
 """
 

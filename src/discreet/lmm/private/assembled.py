@@ -52,7 +52,6 @@ def private_fit(
 
     `lags` are coefficients of earlier responses, which come last, in `covariance` too.
     """
-    p = len(centred)
     terms: dict[int, PrivateEffects] = {}
     for position, term in enumerate(public.terms):
         random = public.design.random[term]
@@ -62,7 +61,30 @@ def private_fit(
             variance=float(variances[position]),
             values=effects[position],
             std_errors=None if errors is None else errors[position],
+            term=term,
         )
+    found = tuple(terms[i] for i in range(len(terms)))
+    return assembled(
+        drawn, guarantee, public, request, centred, found, float(variances[-1]), covariance, flags, notes, method, lags
+    )
+
+
+def assembled(
+    drawn: Any,
+    guarantee: Guarantee,
+    public: PublicDesign,
+    request: ModelRequest,
+    centred: Vector,
+    effects: Sequence[PrivateEffects],
+    sigma2: float,
+    covariance: Matrix | None = None,
+    flags: Sequence[Flag] = (),
+    notes: Sequence[str] = (),
+    method: Method = "moments",
+    lags: Vector = NO_LAGS,
+) -> PrivateFit:
+    """The fit, from effects that have their names already."""
+    p = len(centred)
     if np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
     return PrivateFit(
@@ -71,8 +93,8 @@ def private_fit(
         names=(*public.names, *(lag_name(public.model.response.column, lag) for lag in request.lags)),
         beta=np.append(public.origin.restore @ centred, lags),
         covariance=covariance,
-        random=tuple(terms[i] for i in range(len(terms))),
-        sigma2=float(variances[-1]),
+        random=tuple(effects),
+        sigma2=sigma2,
         rows=public.rows,
         guarantee=guarantee,
         notes=tuple(dict.fromkeys([*(flag.note for flag in flags), *notes])),

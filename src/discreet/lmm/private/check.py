@@ -106,28 +106,37 @@ def moments_errors_of(
     )
     terms = [public.design.random[term].term.name for term in public.terms]
     finest = terms[:1]
-    hidden = [
-        f"a variance of {name} below {least:.3g} cannot be distinguished from 0 under this noise, and would be flagged"
-        for name, least in zip(terms, found.least.tolist(), strict=True)
-    ]
-    if not measured:
-        hidden = [not_measured(name) for name in terms]
+    hidden = hardly_seen(terms, found.least, measured=measured)
     return ModelErrors(
         method="moments",
         rows=public.rows,
         names=public.names,
         error=tuple(found.fixed.tolist()),
         noise=tuple((found.fixed * np.sqrt(found.noise)).tolist()),
-        groups=tuple(each for name in finest for each in _by_size(name, found.sizes, found.effects)),
-        assumed=(
-            f"With known variances, if residuals have a standard deviation of {sigma2**0.5:.3g} and effects of "
-            f"{tau2**0.5:.3g}, "
-            f"{100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the range of "
-            "the response. "
-            f"The noise is exact. {HOLD}"
-        ),
+        groups=tuple(each for name in finest for each in errors_by_size(name, found.sizes, found.effects)),
+        assumed=assumed_typical(request),
         notes=(*hidden, *equal_variances(public.names, found.residuals)),
         beside=_beside(public),
+    )
+
+
+def hardly_seen(names: Sequence[str], least: Vector, *, measured: bool) -> list[str]:
+    """What is known before paying of variances that noise will hide."""
+    if not measured:
+        return [not_measured(name) for name in names]
+    return [
+        f"a variance of {name} below {each:.3g} cannot be distinguished from 0 under this noise, and would be flagged"
+        for name, each in zip(names, least.tolist(), strict=True)
+    ]
+
+
+def assumed_typical(request: ModelRequest) -> str:
+    """What expected errors of noisy sums take for granted."""
+    tau, sigma = (share**0.5 * float(request.width) for share in TYPICAL)
+    return (
+        f"With known variances, if residuals have a standard deviation of {sigma:.3g} and effects of {tau:.3g}, "
+        f"{100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the range of the response. "
+        f"The noise is exact. {HOLD}"
     )
 
 
@@ -141,7 +150,9 @@ def noise_errors(
     groups = []
     for position, (term, level) in enumerate(zip(public.terms, public.levels, strict=True)):
         size = level.sum(public.n[:, None])[:, 0]
-        groups += _by_size(public.design.random[term].term.name, size, public.in_runs(position, effects[position]))
+        groups += errors_by_size(
+            public.design.random[term].term.name, size, public.in_runs(position, effects[position])
+        )
     told = tuple(np.asarray(fixed).tolist())
     notes = (small_blocks(rows), *([] if method == "strict" else [NO_ERRORS]))
     return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed, notes, _beside(public))
@@ -167,7 +178,7 @@ def widest_noise(mechanism: strict.BlockNoise, presence: strict.Presence) -> tup
     return fixed, tuple(deviation(part, count) for part, count in groups)
 
 
-def _by_size(group: str, size: Vector, error: Vector) -> list[GroupError]:
+def errors_by_size(group: str, size: Vector, error: Vector) -> list[GroupError]:
     """Errors of the smallest, the middle and the largest group; groups of one size have their mean."""
     wanted = dict.fromkeys(float(np.quantile(size, q, method="nearest")) for q in SIZES)
     return [GroupError(group, int(each), float(error[size == each].mean())) for each in wanted]

@@ -5,13 +5,17 @@ Only arrays here. The model at given variances is in `noisy`; the algebra is in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.lmm.private.arrow import TermSums
 from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, forms, visibility
+
+Estimate = TypeVar("Estimate", bound=NoisyEstimate)
 
 ROUNDS = 60  # of the alternation between the variances and sigma2, which contracts quickly
 TOLERANCE = 1e-7  # relative change of sigma2 where it ends
@@ -35,13 +39,20 @@ def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     as far as the noisy squares show it, is another.
     """
     best = at_best_variances(sums, largest=largest)
-    return _averaged(sums, best, _bounded(sums, largest))
+    if not len(best.variances):
+        return best
+
+    def at(variances: Vector) -> NoisyEstimate:
+        return evaluate(sums, sigma2=best.sigma2, variances=variances)
+
+    believed = credibility(sums, best.sigma2, float(best.variances.sum()))
+    return averaged(best, at, lambda term: _hidden(sums, best, term), believed, bounded(sums, largest))
 
 
 def at_best_variances(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     """The model at the variances that the sums support best, as if there were no doubt about them."""
     floor = (SMALLEST * largest) ** 2
-    largest = _bounded(sums, largest)
+    largest = bounded(sums, largest)
     sigma2 = max(sums.squares / sums.rows, floor)
     deviations = _best_deviations(sums, sigma2, largest, None)
     for _ in range(ROUNDS):
@@ -58,7 +69,7 @@ def at_best_variances(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     return best
 
 
-def _bounded(sums: NoisySums, largest: float) -> float:
+def bounded(sums: NoisySums | TermSums, largest: float) -> float:
     """The largest standard deviation that the noisy squares allow."""
     whole = max(sums.squares, 0.0) + 2 * sums.squares_noise
     return float(min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest)))
@@ -101,8 +112,17 @@ def _residual_variance(sums: NoisySums, at: NoisyEstimate) -> float:
     return float((squares - sums.rows * total - (share * between / n).sum()) / left) if left > 0 else 0.0
 
 
-def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEstimate:
+def averaged(
+    best: Estimate,
+    at: Callable[[Vector], NoisyEstimate],
+    hidden: Callable[[int], float],
+    believed: float,
+    largest: float,
+) -> Estimate:
     """The estimate averaged over each variance in turn where there is doubt about it.
+
+    `at` is the model at other variances, `hidden` the share of what sums tell of a variance that noise hides, and
+    `believed` how much of the criterion's curvature is to be believed.
 
     Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
     where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance
@@ -114,40 +134,41 @@ def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEsti
     one.
     """
     beta, covariance = best.beta, best.covariance
-    believed = best.variances.copy()
+    supposed = best.variances.copy()
     usual = USUAL * float(np.sqrt(best.sigma2 + best.variances.sum()))
     effects, variances = list(best.effects), list(best.effect_variances)
     for term in range(len(best.variances)):
-        at, even = _around(sums, best, term, largest)
-        centre = _mean(even, [a.beta for a in at])
-        moved = [a.covariance + np.outer(a.beta - centre, a.beta - centre) for a in at]
+        found, even = _around(best, at, believed, term, largest)
+        centre = _mean(even, [a.beta for a in found])
+        moved = [a.covariance + np.outer(a.beta - centre, a.beta - centre) for a in found]
         beta, covariance = beta + centre - best.beta, covariance + _mean(even, moved) - best.covariance
         weight = cautious = even
-        if len(at) > 1:
-            deviation = np.sqrt([a.variances[term] for a in at])
+        if len(found) > 1:
+            deviation = np.sqrt([a.variances[term] for a in found])
             weight = _shares(even * deviation)
-            doubt = _hidden(sums, best, term)
+            doubt = hidden(term)
             far = np.log1p((deviation / usual) ** 2 / TAILS)
             logs = (1 - doubt) * np.log(deviation) - doubt * (TAILS + 1) / 2 * far
             cautious = _shares(even * np.exp(logs - logs.max()))
-            believed[term] = cautious @ deviation**2
+            supposed[term] = cautious @ deviation**2
         for i, (u, v) in enumerate(zip(best.effects, best.effect_variances, strict=True)):
-            middle = _mean(cautious, [a.effects[i] for a in at])
+            middle = _mean(cautious, [a.effects[i] for a in found])
             effects[i] = effects[i] + middle - u
-            spread = _mean(weight, [a.effect_variances[i] + (a.effects[i] - middle) ** 2 for a in at])
+            spread = _mean(weight, [a.effect_variances[i] + (a.effects[i] - middle) ** 2 for a in found])
             variances[i] = variances[i] + spread - v
     positive = tuple(np.maximum(v, 0.0) for v in variances)
     return replace(
-        best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive, believed=believed
+        best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive, believed=supposed
     )
 
 
-def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> tuple[list[NoisyEstimate], Vector]:
+def _around(
+    best: NoisyEstimate, model: Callable[[Vector], NoisyEstimate], believed: float, term: int, largest: float
+) -> tuple[list[NoisyEstimate], Vector]:
     """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
-    believed = credibility(sums, best.sigma2, float(best.variances.sum()))
 
     def at(deviation: float) -> NoisyEstimate:
-        return evaluate(sums, sigma2=best.sigma2, variances=_with(best.variances, term, deviation**2))
+        return model(_with(best.variances, term, deviation**2))
 
     def rise(deviation: float) -> float:
         return believed * (at(deviation).criterion - best.criterion)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from discreet.errors import FitError
 from discreet.lmm.private.notes import Flag
-from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.lmm.private.result import PrivateFit
 from discreet.privacy.composition import sequential
 from discreet.privacy.units import Groups, Rows, Unit
 
@@ -25,7 +25,7 @@ def _lasting(fit: PrivateFit) -> list[Flag]:
 def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> PrivateFit:
     """The private model of the separation rate; its variances and standard errors do not follow and are absent."""
     fits = (ar, jcr, jdr)
-    shapes = {(fit.names, tuple((term.group, term.levels) for term in fit.random), fit.rows) for fit in fits}
+    shapes = {(fit.names, tuple((term.component, term.levels) for term in fit.random), fit.rows) for fit in fits}
     if len(shapes) > 1:
         raise FitError(
             "The three releases have different columns, groups or rows, so their estimates cannot be added. "
@@ -33,7 +33,7 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
             about="releases",
         )
     random = tuple(
-        PrivateEffects(a.group, a.levels, None, a.values - b.values + c.values, None)
+        replace(a, variance=None, values=a.values - b.values + c.values, std_errors=None, covariances={})
         for a, b, c in zip(*(fit.random for fit in fits), strict=True)
     )
     proved = all(fit.guarantee.basis == "proved" for fit in fits)

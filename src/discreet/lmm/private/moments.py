@@ -25,8 +25,17 @@ from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import ModelRequest, noise_scale
-from discreet.lmm.private.shares import MOST_SQUARES, TYPICAL, SumCosts, by_roots, default_split, shares_for
+from discreet.lmm.private.shares import (
+    MOST_SQUARES,
+    TYPICAL,
+    SumCosts,
+    by_roots,
+    default_split,
+    shares_for,
+    terms_split,
+)
 from discreet.lmm.private.sums import HALF, ResponseSums, Units, summed
+from discreet.lmm.private.terms import piece_place
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
@@ -52,6 +61,7 @@ class MomentPart:
         response.
     scale : of the noise of each, in steps.
     unit : what a step is worth in the response's units.
+    term : the random term they belong to, by its place, where it is a slope or a crossed factor.
     """
 
     piece: Piece | None
@@ -61,15 +71,23 @@ class MomentPart:
     reach: Vector
     scale: Vector
     unit: float
+    term: int | None = None
 
     @property
     def monomial(self) -> Monomial:
         return ONE if self.piece is None else self.piece.monomial
 
     @property
+    def columns(self) -> int:
+        """How many columns of the model it has; none, by custom, for nested groups."""
+        return len(self.among if self.term is None else self.reach)
+
+    @property
     def counts_every_row(self) -> bool:
-        """Whether its sums add up to that of all rows."""
-        return self.piece is not None and self.monomial == ONE and not any(reduced for _, reduced in self.piece.coded)
+        """Whether its sums, of the fixed part, add up to that of all rows."""
+        if self.piece is None or self.term is not None:
+            return False
+        return self.monomial == ONE and not any(reduced for _, reduced in self.piece.coded)
 
     @property
     def variance(self) -> Vector:
@@ -81,6 +99,9 @@ class MomentPart:
         if self.piece is None:
             return summed(sums, public.group(sums.codes), len(public.n), ONE)
         levels = public.design.levels
+        if self.term is not None:
+            place = piece_place(public.design.random[self.term], self.piece, sums.codes, sums.count)
+            return summed(sums, place, len(self.reach), self.monomial)
         at = self.piece.position(sums.codes, levels, sums.count)
         return summed(sums, at, self.piece.width(levels), self.monomial)[self.inside]
 
@@ -122,7 +143,7 @@ class MomentNoise:
     @property
     def sees_groups(self) -> bool:
         """Whether sums by group are drawn: where they would be noise, the default split spends nothing on them."""
-        return any(part.piece is None for part in self.parts)
+        return any(part.piece is None or part.term is not None for part in self.parts)
 
     @property
     def loss(self) -> Loss:
@@ -133,7 +154,7 @@ class MomentNoise:
         """What the ledger keeps: the loss of every part and its widest noise scale, in steps."""
         return {
             "parts": [
-                {"columns": len(part.among), "loss": part.loss.to_dict(), "scale": float(part.scale.max())}
+                {"columns": part.columns, "loss": part.loss.to_dict(), "scale": float(part.scale.max())}
                 for part in self.parts
             ],
             "squares": self.squares.to_dict(),
@@ -169,7 +190,12 @@ def mechanism_for(
     reach = reach or Reach.of_rows(public, units)
     pure, parts_of = isinstance(request.loss, Pure), zip(public.parts, reach.pieces, strict=True)
     costs = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in parts_of])
-    if reach.rows > 1:
+    among_terms: list[Fraction] = []
+    if public.others:
+        within = by_roots(costs, pure=pure)
+        sizes = [_term_sums(public, units, part, at) for part, at in zip(public.random_parts, reach.terms, strict=True)]
+        default, among_terms = terms_split(request, costs, within, sizes, rows=public.rows, together=reach.rows)
+    elif reach.rows > 1:
         alone = zip(public.parts, Reach.of_rows(public, units).pieces, strict=True)
         single = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in alone])
         default, within = shares_for(public, request, SumCosts(costs, reach.groups, reach.rows), single)
@@ -178,7 +204,12 @@ def mechanism_for(
         default = default_split(public, request, costs, within)
     shares = read_split(split, default)
     parts = []
-    if shares.get("groups"):
+    for (term, _, piece), at, share in zip(public.random_parts, reach.terms, among_terms, strict=True):
+        if shares.get("groups"):
+            spent = share_of(request.loss, shares["groups"] * share)
+            unit = step * units.step.get(piece.monomial, 1.0)
+            parts.append(MomentPart(piece, _NONE, _NONE, spent, at, _scales(at, spent), unit, term))
+    if shares.get("groups") and public.terms:
         spent = share_of(request.loss, shares["groups"])
         parts.append(MomentPart(None, _NONE, _NONE, spent, reach.groups, _scales(reach.groups, spent), step))
     for (piece, inside, among), at, share in zip(public.parts, reach.pieces, within, strict=True):
@@ -189,6 +220,17 @@ def mechanism_for(
     widest = reach.rows * (2 * HALF) ** 2
     noise_scale(widest, squares)  # that a draw may ask for, refused here if it is too wide
     return MomentNoise(tuple(parts), squares, public.rows, reach.rows)
+
+
+def _term_sums(
+    public: PublicDesign, units: Units, part: tuple[int, int, Piece], reach: Vector
+) -> tuple[Vector, Vector, float]:
+    """Sums of squares of the columns behind each sum, their reach in the columns' units, and their mean square."""
+    term, start, piece = part
+    assert public.others is not None
+    own = slice(start, start + piece.width(public.design.levels))
+    unit = float(np.sqrt((public.others.places[term].unit[own] ** 2).sum()))
+    return public.others.sizes(term)[:, own].ravel(), reach * units.step.get(piece.monomial, 1.0), unit
 
 
 def _scales(reach: Vector, spent: Pure | Concentrated) -> Vector:
@@ -220,11 +262,13 @@ def law_of(spent: Pure | Concentrated) -> Laplace | Gaussian:
 
 def sums_of_nothing(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> NoisySums:
     """What a release will draw, with zeros for the response: design and noise, which are public."""
-    zeros = tuple(
-        np.zeros(len(public.n if part.piece is None else part.among), dtype=np.int64) for part in mechanism.parts
-    )
-    empty = NoisyStatistics(zeros, 0, 0, noise_scale(mechanism.together * HALF**2, mechanism.squares))
-    return noisy_sums(empty, mechanism, public, request)
+    return noisy_sums(nothing_drawn(mechanism), mechanism, public, request)
+
+
+def nothing_drawn(mechanism: MomentNoise) -> NoisyStatistics:
+    """A draw of zeros."""
+    zeros = tuple(np.zeros(len(part.reach), dtype=np.int64) for part in mechanism.parts)
+    return NoisyStatistics(zeros, 0, 0, noise_scale(mechanism.together * HALF**2, mechanism.squares))
 
 
 def refuse_unsolvable(nothing: NoisySums, public: PublicDesign, request: ModelRequest) -> None:
@@ -286,15 +330,12 @@ def noisy_sums(
     noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest
 ) -> NoisySums:
     """What a release drew, beside the public design, in the response's units from its centre."""
-    step, p = request.scale.step, len(public.kept)
-    Xy, dx = np.empty(p), np.empty(p)
+    step = request.scale.step
+    Xy, dx = fixed_sums(noisy, mechanism, public, request)
     s, ds = np.zeros(len(public.n)), (FAR * float(request.width) * public.n) ** 2  # what is known of sums not drawn
     for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
         if part.piece is None:
             s, ds = step * (sums - noisy.centre * public.n), part.variance
-        else:
-            Xy[part.among] = part.unit * sums - noisy.centre * step * public.ones[part.among]
-            dx[part.among] = part.variance
     return NoisySums(
         n=public.n,
         Sx=public.Sx,
@@ -309,3 +350,15 @@ def noisy_sums(
         rows=float(public.rows),
         kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
     )
+
+
+def fixed_sums(
+    noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest
+) -> tuple[Vector, Vector]:
+    """Noisy sums of the fixed columns, and the variances of their noise."""
+    Xy, dx = np.empty(len(public.kept)), np.empty(len(public.kept))
+    for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
+        if part.piece is not None and part.term is None:
+            origin = noisy.centre * request.scale.step * public.ones[part.among]
+            Xy[part.among], dx[part.among] = part.unit * sums - origin, part.variance
+    return Xy, dx

@@ -95,36 +95,43 @@ def not_measured(group: str) -> str:
 
 
 def variance_flags(
-    request: ModelRequest, variances: Mapping[str, float], least: Mapping[str, float] | None = None
+    request: ModelRequest,
+    variances: Mapping[str, float],
+    least: Mapping[str, float] | None = None,
+    units: Mapping[str, float] | None = None,
 ) -> list[Flag]:
     """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow.
 
     `least` has the smallest variance of a term that is told from zero under the noise: one below is flagged too.
+    Variances are of what effects add to a row; `units` has the mean squares of the columns of slopes.
     """
     width = float(request.width)
     floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
     found = []
+    unit = dict.fromkeys(variances, 1.0) | dict(units or {})
     for name, value in variances.items():
         if value <= floor:
             note = (
-                f"no variance of {name} was found above the noise: {value:.3g} is the least that is looked for, not an "
-                "estimate, and what is computed with it is too certain"
+                f"no variance of {name} was found above the noise: {value / unit[name]:.3g} is the least that is "
+                "looked for, not an estimate, and what is computed with it is too certain"
             )
             found.append(Flag("variance", name, "not found", note))
         elif value > most:
             note = (
-                f"the variance of {name}, {value:.3g}, is more than any response within a range of {width:g} can have "
-                f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
+                f"the variance of {name}, {value / unit[name]:.3g}, is more than any response within a range of "
+                f"{width:g} can have ({most / unit[name]:.3g}): it is noise. Spend more, or use fewer columns and "
+                "groups"
             )
             found.append(Flag("variance", name, "noise", note))
     unseen = [name for name, limit in (least or {}).items() if variances[name] < limit]
     flagged = {flag.group for flag in found}
     for name in unseen:
         note = (
-            f"the variance of {name} is hardly seen: under this noise none below {(least or {})[name]:.3g} is told "
-            f"from 0. It may be far too large, what it takes is missing in the residual variance, and standard errors "
-            f"of effects of {name} are larger than they need be. Whether effects go with the sizes of groups, which "
-            "moves fixed effects, is not known either. Spend more, or use fewer groups"
+            f"the variance of {name} is hardly seen: under this noise none below "
+            f"{(least or {})[name] / unit[name]:.3g} is told from 0. It may be far too large, what it takes is missing "
+            f"in the residual variance, and standard errors of effects of {name} are larger than they need be. Whether "
+            "effects go with the sizes of groups, which moves fixed effects, is not known either. Spend more, or use "
+            "fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
         found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)

@@ -35,6 +35,7 @@ from discreet.lmm.private.request import RATES, Method, ModelRequest
 from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import confined, response_sums, units_of
+from discreet.lmm.private.term_release import offer_terms
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Number, Pure
 from discreet.release.offer import Offer
@@ -73,8 +74,10 @@ class ModelQuestion(Question[PrivateFit]):
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)
-        known = public_design(frame, model)
+        known = public_design(frame, model, any_terms=self.method == "moments")
         frame = confined(frame, known, request.scale)
+        if known.others:
+            return offer_terms(frame, known, request, self.split)
         if self.method == "moments":
             return _by_moments(frame, known, request, self.split)
         if self.method == "strict":

@@ -23,6 +23,7 @@ from discreet.lmm.estimate import collect, origin_of, refuse_unidentifiable
 from discreet.lmm.gram import grouped_products, products
 from discreet.lmm.origin import Origin
 from discreet.lmm.private.noisy import Level
+from discreet.lmm.private.terms import TermDesign, is_nested, term_design
 from discreet.lmm.reml import independent
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ DEPENDENT = 1e-13  # smallest eigenvalue of the correlations of columns that are
 
 @dataclass(frozen=True)
 class PublicDesign:
-    """The design of a model with nested random intercepts, or with none.
+    """The design of a model with nested random intercepts, with none, or with others.
 
     Attributes
     ----------
@@ -42,6 +43,7 @@ class PublicDesign:
     order : finest groups in the order of `n` and `Sx`, as indices into the grouping's own order.
     kept : fixed columns that are not combinations of others.
     n, Sx, XX : rows per finest group, sums of the kept columns per group, their cross-products.
+    others : random slopes and crossed factors: then there are no nested `terms`.
     """
 
     model: Formula
@@ -57,6 +59,7 @@ class PublicDesign:
     n: Vector = field(repr=False)
     Sx: Matrix = field(repr=False)
     XX: Matrix = field(repr=False)
+    others: TermDesign | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,6 +97,18 @@ class PublicDesign:
             start += width
         return found
 
+    @property
+    def random_parts(self) -> list[tuple[int, int, Piece]]:
+        """Each piece of random slopes and crossed factors whose sums are drawn: its term, its first column there."""
+        found: list[tuple[int, int, Piece]] = []
+        for i, random in enumerate(self.design.random if self.others else ()):
+            start = 0
+            for piece in random.pieces:
+                if self.others and i not in self.others.parents:
+                    found.append((i, start, piece))
+                start += piece.width(self.design.levels)
+        return found
+
     def group(self, codes: Codes) -> Integers:
         """The finest group of cells or rows with these codes, as a position in `n`."""
         grouping = self.design.random[self.terms[0]].grouping
@@ -120,8 +135,11 @@ class PublicDesign:
 
 
 @concerning("formula")
-def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
-    """Read the design of `model`, and nothing of its response."""
+def public_design(frame: AnyFrame, model: Formula, *, any_terms: bool = False) -> PublicDesign:
+    """Read the design of `model`, and nothing of its response.
+
+    Random terms are nested intercepts, unless `any_terms` are allowed.
+    """
     if model.response.function:
         raise FormulaError(
             f"The response {model.response} is a function of a confidential column. A private release needs the column "
@@ -151,7 +169,10 @@ def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
             "mean, so it needs an intercept or all levels of a factor. Add 1, or a factor."
         )
     _refuse_dependent(XX[np.ix_(kept, kept)], cells.rows, model)
-    terms, levels, order = _nest(cells, design)
+    slopes = None
+    if any_terms and not is_nested(design.random, cells.codes):
+        slopes = term_design(cells, design, kept)
+    terms, levels, order = _nest(cells, design) if slopes is None else _no_nest()
     n, Sx = np.empty(0), np.empty((0, len(kept)))
     if terms:
         grouping = design.random[terms[0]].grouping
@@ -172,6 +193,7 @@ def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
         n=n,
         Sx=Sx,
         XX=XX[np.ix_(kept, kept)],
+        others=slopes,
     )
 
 
@@ -202,15 +224,19 @@ def _rows_as_cells(frame: AnyFrame, model: Formula) -> tuple[CellSums, ModelRows
     return cells, rows, Design.of(layout, cells.codes, learned.levels), learned
 
 
+def _no_nest() -> tuple[tuple[int, ...], tuple[Level, ...], Integers]:
+    return (), (), np.empty(0, dtype=np.int64)
+
+
 def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level, ...], Integers]:
     """Random terms from fine to coarse, with the finest groups put in an order in which every level is runs."""
     if not design.random:
-        return (), (), np.empty(0, dtype=np.int64)
+        return _no_nest()
     for random in design.random:
         if random.pieces != INTERCEPT:
             raise FormulaError(
-                f"Term {random.term} has a slope. Private releases know random intercepts such as "
-                f"(1 | {random.term.name}), nested if there are several. Drop the slope."
+                f"Term {random.term} has a slope. Without lags, method='moments' knows it; other private models have "
+                f"random intercepts such as (1 | {random.term.name}), nested if there are several. Drop the slope."
             )
     terms = sorted(range(len(design.random)), key=lambda i: -len(design.random[i].grouping))
     codes = [design.random[i].grouping.codes(cells.codes) for i in terms]
@@ -222,8 +248,8 @@ def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level
         if not np.array_equal(parent[fine], coarse):
             names = " and ".join(repr(random.term.name) for random in design.random)
             raise FitError(
-                f"Grouping factors {names} are crossed. Private releases know nested ones, such as (1 | state/county): "
-                "then one noisy sum per finest group serves them all. Keep one term, or nest them.",
+                f"Grouping factors {names} are crossed. Without lags, method='moments' knows them; other private "
+                "models have nested ones, such as (1 | state/county). Keep one term, or nest them.",
                 about="formula",
             )
         parents.append(parent)
@@ -241,5 +267,6 @@ def measured(layout: Layout) -> tuple[str, ...]:
 
 
 def monomials(design: Design) -> tuple[Monomial, ...]:
-    """The numeric parts of the fixed columns, the constant left out."""
-    return tuple(dict.fromkeys(p.monomial for p in design.layout.fixed if p.monomial.atoms))
+    """The numeric parts of the columns, the constant left out."""
+    pieces = [*design.layout.fixed, *(piece for random in design.random for piece in random.pieces)]
+    return tuple(dict.fromkeys(p.monomial for p in pieces if p.monomial.atoms))

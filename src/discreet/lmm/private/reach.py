@@ -15,11 +15,12 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
-from discreet.formula.design import ONE
+from discreet.formula.design import ONE, Monomial, Piece
 from discreet.formula.rows import encode, read_rows
 from discreet.frames import collect, missing, open_frame
 from discreet.lmm.private.public import PublicDesign, hidden
 from discreet.lmm.private.sums import Units, whole_column
+from discreet.lmm.private.terms import piece_place
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -36,11 +37,13 @@ class Reach:
     groups : of the sum of each finest group (G,).
     pieces : of the sums of each piece of the fixed part, by its kept columns.
     rows : the most rows that change together.
+    terms : of the sums of each piece of random slopes and crossed factors.
     """
 
     groups: Vector = field(repr=False)
     pieces: tuple[Vector, ...] = field(repr=False)
     rows: int = 1
+    terms: tuple[Vector, ...] = field(default=(), repr=False)
 
     @classmethod
     def of_rows(cls, public: PublicDesign, units: Units) -> Reach:
@@ -48,7 +51,11 @@ class Reach:
         pieces = tuple(
             np.full(len(among), float(units.most.get(piece.monomial, 1))) for piece, _, among in public.parts
         )
-        return cls(np.ones(len(public.n)), pieces)
+        terms = tuple(
+            np.full(size_of(public, term, piece), float(units.most.get(piece.monomial, 1)))
+            for term, _, piece in public.random_parts
+        )
+        return cls(np.ones(len(public.n)), pieces, terms=terms)
 
     @classmethod
     def of_groups(
@@ -70,19 +77,33 @@ class Reach:
             code, labels = encode(held[column], column)
             _, unit = np.unique(unit * len(labels) + code, return_inverse=True)
         every = np.ones(held.num_rows)
+
+        def sizes(monomial: Monomial) -> Vector:
+            if monomial == ONE:
+                return every
+            return np.abs(whole_column(rows.evaluate(monomial), units, monomial))
+
         finest = public.group(rows.codes) if public.terms else unit
         groups = farthest(unit, finest, every, len(public.n), squared=squared) if public.terms else _NONE
         pieces = []
         for piece, inside, _ in public.parts:
             at = piece.position(rows.codes, public.design.levels, rows.count)
-            size = every
-            if piece.monomial != ONE:
-                size = np.abs(whole_column(rows.evaluate(piece.monomial), units, piece.monomial))
-            pieces.append(farthest(unit, at, size, piece.width(public.design.levels), squared=squared)[inside])
-        return cls(groups, tuple(pieces), int(np.bincount(unit).max()))
+            width = piece.width(public.design.levels)
+            pieces.append(farthest(unit, at, sizes(piece.monomial), width, squared=squared)[inside])
+        terms = []
+        for term, _, piece in public.random_parts:
+            at = piece_place(public.design.random[term], piece, rows.codes, rows.count)
+            width = size_of(public, term, piece)
+            terms.append(farthest(unit, at, sizes(piece.monomial), width, squared=squared))
+        return cls(groups, tuple(pieces), int(np.bincount(unit).max()), tuple(terms))
 
 
 _NONE = np.empty(0)
+
+
+def size_of(public: PublicDesign, term: int, piece: Piece) -> int:
+    """How many sums a piece of a random term has."""
+    return len(public.design.random[term].grouping) * piece.width(public.design.levels)
 
 
 def farthest(unit: Integers, at: Integers, size: Vector, width: int, *, squared: bool) -> Vector:

@@ -55,7 +55,7 @@ def release_mixed(
     seed: int | None = None,
     progress: Report | None = None,
 ) -> Question[PrivateFit]:
-    """Release a linear model with nested random intercepts, or with none, under differential privacy.
+    """Release a linear mixed model, or a linear model, under differential privacy.
 
     One row's response is protected and cannot stop the release; `public` columns and the number of rows are known.
 
@@ -65,7 +65,8 @@ def release_mixed(
     epsilon, rho : the whole loss: Laplace noise for epsilon, Gaussian for rho.
     public : the columns that everybody may know. Every column of the formula but the response must be one of them.
     method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly,
-        standard errors of fixed effects only) or "paper" (sub-sample and aggregate as published).
+        standard errors of fixed effects only) or "paper" (sub-sample and aggregate as published). Random slopes and
+        crossed factors are for "moments" without lags; the others have nested random intercepts.
     bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
         A response outside counts as the nearer end, one that is missing or not finite as the middle.
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.

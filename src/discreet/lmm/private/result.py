@@ -10,25 +10,30 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError
-from discreet.formula.design import Design
+from discreet.formula.design import Design, RandomDesign
 from discreet.formula.rows import Learned, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 from discreet.ledger import Entry
 from discreet.lmm.effects import ByGroup, place
 from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.origin import basis
 from discreet.lmm.private.notes import Flag
 from discreet.lmm.private.request import Method
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result
 
+INTERCEPT = "(Intercept)"
+
 
 @dataclass(frozen=True)
 class PrivateEffects:
-    """One random term: its variance, and what is predicted for each level.
+    """One effect of the levels of a random term: its variance, and what is predicted for each level.
 
     Attributes
     ----------
     variance, std_errors : None where the method has none; standard errors of the predictions include the noise.
+    name : what it multiplies: an intercept, or a slope's column. `term` : the place of its term in the formula.
+    covariances : with the effects of the same term that come later, by their names.
     """
 
     group: str
@@ -36,6 +41,36 @@ class PrivateEffects:
     variance: float | None
     values: Vector = field(repr=False)
     std_errors: Vector | None = field(repr=False)
+    name: str = INTERCEPT
+    term: int = 0
+    covariances: Mapping[str, float] = field(default_factory=dict)
+    alone: bool = True
+
+    @classmethod
+    def of(
+        cls, random: RandomDesign, covariance: Matrix, values: Matrix, term: int, errors: Matrix | None = None
+    ) -> list[PrivateEffects]:
+        """One for each effect of a term, from their covariance, their values (levels, width) and their errors'."""
+        values, names = values.reshape(len(random.grouping), -1), random.names
+        return [
+            cls(
+                random.term.name,
+                random.grouping.labels,
+                float(covariance[i, i]),
+                values[:, min(i, values.shape[1] - 1)],
+                None if errors is None else np.sqrt(np.maximum(errors[:, i, i], 0.0)),
+                name,
+                term,
+                {names[j]: float(covariance[i, j]) for j in range(i + 1, len(names))},
+                names == (INTERCEPT,),
+            )
+            for i, name in enumerate(names)
+        ]
+
+    @property
+    def component(self) -> str:
+        """Its name among the variances of a fit."""
+        return self.group if self.alone else f"{self.group}: {self.name}"
 
     def __getitem__(self, level: str) -> float:
         return float(self.values[place(level, self.levels, self.group)])
@@ -49,7 +84,7 @@ class PrivateFit(Result):
     ----------
     formula, method : what was asked.
     names, beta, covariance : fixed effects and their covariance, noise included; None where the method has none.
-    random : one `PrivateEffects` per random term, in the formula's order.
+    random : one `PrivateEffects` per effect of each random term, in the formula's order.
     sigma2 : residual variance; None for a model that follows from others.
     rows : number of observations, which is public.
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
@@ -93,13 +128,18 @@ class PrivateFit(Result):
 
     @property
     def variances(self) -> dict[str, float | None]:
-        """Variance components by grouping factor, then the residual's."""
-        return {**{term.group: term.variance for term in self.random}, "Residual": self.sigma2}
+        """Variance components by grouping factor, covariances of slopes after them, then the residual's."""
+        found: dict[str, float | None] = {}
+        for position in dict.fromkeys(effects.term for effects in self.random):
+            own = [effects for effects in self.random if effects.term == position]
+            found |= {effects.component: effects.variance for effects in own}
+            found |= {f"{each.component}, {other}": v for each in own for other, v in each.covariances.items()}
+        return {**found, "Residual": self.sigma2}
 
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:
-        """Random effects by grouping factor."""
-        return ByGroup({term.group: term for term in self.random})
+        """Random effects by grouping factor; those of slopes by group and column, such as "county: quarter"."""
+        return ByGroup({term.component: term for term in self.random})
 
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
         """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero.
@@ -126,8 +166,10 @@ class PrivateFit(Result):
         total = linear(rows, self.design.layout.fixed, self.design.levels, beta)
         for name, coefficient in zip(self.names[len(self.centred) :], self.beta[len(self.centred) :], strict=True):
             total = total + coefficient * _earlier(frame, name)
-        for term, effects in zip(self.design.random, self.random, strict=True):
-            total += random_part(rows, term, self.design.levels, effects.values[:, None], new_levels=new_levels)
+        for position, term in enumerate(self.design.random):
+            own = np.column_stack([effects.values for effects in self.random if effects.term == position])
+            centred = own @ basis(term).T
+            total += random_part(rows, term, self.design.levels, centred, new_levels=new_levels)
         return total
 
     def tidy(self, *, levels: bool = False) -> Any:

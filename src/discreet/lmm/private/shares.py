@@ -110,6 +110,43 @@ def default_split(
     return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
 
 
+def terms_split(
+    request: ModelRequest,
+    costs: Vector,
+    within: list[Fraction],
+    sizes: list[tuple[Vector, Vector, float]],
+    *,
+    rows: int,
+    together: int,
+) -> tuple[dict[str, Fraction], list[Fraction]]:
+    """Of a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums.
+
+    `sizes` has, for the sums of each piece of a random term, the sums of squares of their columns, their reach and the
+    root mean square of the columns: an effect is supposed to add as much to a row as an intercept's would.
+    """
+    pure, worth = isinstance(request.loss, Pure), worth_of(request)
+    tau2, sigma2 = TYPICAL
+    squares = SumCosts(costs, np.empty(0), together).squares(rows, worth)
+    among = by_roots(np.array([float((r[K > 0] ** 2 / K[K > 0]).sum()) for K, r, _ in sizes]), pure=pure)
+    fixed = (1 - squares) * SHARES
+    seen = []
+    for (K, r, unit), share in zip(sizes, among, strict=True):
+        d = noise(np.array(GROUPS * float(share)), worth, pure=pure) * (r / unit) ** 2
+        seen.append(_least_seen(K / unit**2, sigma2, d, 3.0 if pure else 0.0) < HOPELESS)
+    if any(seen):
+        fixed = np.minimum(fixed, 1 - squares - GROUPS)
+    fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
+    groups = 1 - squares - fixed
+    lost = sum(c * noise(fixed * float(part), worth, pure=pure) for c, part in zip(costs, within, strict=True))
+    for (K, r, unit), share in zip(sizes, among, strict=True):
+        d = noise(groups * float(share), worth, pure=pure)[:, None] * r**2
+        own = tau2 / unit**2
+        lost = lost + (K * own * d / (K**2 * own + K * sigma2 + d)).sum(axis=1)
+    best = float(fixed[int(np.argmin(lost))])
+    shares = np.array([1 - squares - best, best, squares])
+    return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True)), among
+
+
 def shares_for(
     public: PublicDesign, request: ModelRequest, parts: SumCosts, single: Vector
 ) -> tuple[dict[str, Fraction], list[Fraction]]:

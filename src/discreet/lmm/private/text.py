@@ -10,9 +10,7 @@ import numpy as np
 from discreet.lmm.summary import _aligned, estimates
 
 if TYPE_CHECKING:
-    from discreet.lmm.private.result import PrivateFit
-
-INTERCEPT = "(Intercept)"  # a private model has no other random effect
+    from discreet.lmm.private.result import PrivateEffects, PrivateFit
 
 
 def tidy(fit: PrivateFit, *, levels: bool) -> Any:
@@ -20,13 +18,19 @@ def tidy(fit: PrivateFit, *, levels: bool) -> Any:
     rows: list[tuple[Any, ...]] = [
         ("fixed", None, name, None, value, fit.se[name]) for name, value in fit.fixed.items()
     ]
-    rows += [("variance", term.group, INTERCEPT, None, term.variance, None) for term in fit.random]
+    for term in fit.random:
+        rows.append(("variance", term.group, term.name, None, term.variance, None))
+        rows += [("covariance", term.group, f"{term.name}, {name}", None, v, None) for name, v in _covariances(term)]
     rows.append(("variance", "Residual", None, None, fit.sigma2, None))
     for term in fit.random if levels else ():
         errors = [None] * len(term.levels) if term.std_errors is None else term.std_errors.tolist()
         found = zip(term.levels, term.values.tolist(), errors, strict=True)
-        rows += [("random", term.group, INTERCEPT, level, value, error) for level, value, error in found]
+        rows += [("random", term.group, term.name, level, value, error) for level, value, error in found]
     return estimates(rows, flags=[_words(fit, effect, group, term) for effect, group, term, *_ in rows])
+
+
+def _covariances(term: PrivateEffects) -> list[tuple[str, float]]:
+    return list(term.covariances.items())
 
 
 def published(fit: PrivateFit) -> Any:
@@ -34,17 +38,28 @@ def published(fit: PrivateFit) -> Any:
     import pyarrow as pa
 
     table = tidy(fit, levels=True)
-    terms = [
-        {"fixed": row["term"], "random": row["level"]}.get(row["effect"], row["effect"])
-        for row in table.select(["effect", "term", "level"]).to_pylist()
+    rows = table.select(["effect", "group", "term", "level"]).to_pylist()
+    terms = [{"fixed": row["term"], "random": row["level"]}.get(row["effect"], row["effect"]) for row in rows]
+    slopes = {(term.group, term.name): term.component for term in fit.random}
+    groups = [
+        f"{row['group']}: {row['term']}"
+        if row["effect"] == "covariance"
+        else slopes.get((row["group"], row["term"]), row["group"])
+        for row in rows
     ]
     kept = table.select(["effect", "group", "term", "estimate", "std_error", "flag"])
+    kept = kept.set_column(1, "group", pa.array(groups, pa.string()))
     return kept.set_column(2, "term", pa.array(terms, pa.string()))
 
 
 def _words(fit: PrivateFit, effect: str, group: str | None, term: str | None) -> str | None:
-    """The flags of one estimate; only those of fixed effects name a term."""
-    found = [flag.word for flag in fit.flags if flag[:2] == (effect, group) and flag.term in (None, term)]
+    """The flags of one estimate; only those of fixed effects name a term, and those of slopes their component."""
+    names = {group} | {each.component for each in fit.random if (each.group, each.name) == (group, term)}
+    found = [
+        flag.word
+        for flag in fit.flags
+        if flag.effect == effect and flag.group in names and flag.term in (None, term if effect == "fixed" else None)
+    ]
     return ", ".join(dict.fromkeys(found)) or None
 
 
@@ -57,7 +72,7 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
         "se": _numbers(fit.se),
         "variances": _numbers(fit.variances),
         "random": {
-            term.group: _numbers(dict(zip(term.levels, term.values.tolist(), strict=True))) for term in fit.random
+            term.component: _numbers(dict(zip(term.levels, term.values.tolist(), strict=True))) for term in fit.random
         },
         "release": fit.name,
         "guarantee": fit.guarantee.to_dict(),
@@ -79,9 +94,11 @@ def summary(fit: PrivateFit) -> str:
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():
-        table.append([group, "", ""] if value is None else [group, f"{value:.6g}", f"{np.sqrt(value):.5g}"])
+        deviation = "" if value is None or ", " in group else f"{np.sqrt(value):.5g}"
+        table.append([group, "" if value is None else f"{value:.6g}", deviation])
     lines += _aligned(table, left=1)
-    groups = "".join(f"; {term.group} {len(term.levels):,}" for term in fit.random)
+    counts = {term.group: len(term.levels) for term in fit.random}
+    groups = "".join(f"; {group} {count:,}" for group, count in counts.items())
     lines += [f"Observations: {fit.rows:,}{groups}", "", "Fixed effects:"]
     table = [["", "estimate", "std. error"]]
     se = fit.se

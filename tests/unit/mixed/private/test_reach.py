@@ -34,20 +34,21 @@ DATA = {
 PUBLIC = ["who", "x", "kind", "g"]
 EQUAL = dict.fromkeys(("groups", "fixed", "squares"), "1/3")  # by default so few groups would not be drawn
 FORMULAS = ["y ~ 0 + kind + x + (1 | g)", "y ~ x + kind:x", "y ~ 1 + (1 | g/kind)", "y ~ 1 + (1 | who)"]
+SLOPES = ["y ~ x + (1 + x | kind)", "y ~ 1 + (0 + kind | g) + (1 | kind)"]
 
 
 def opened(data: dict[str, Any], formula: str, **loss: Any) -> tuple[MomentNoise, list[np.ndarray]]:
     frame, model = open_frame(data, ordered=True), read_formula(formula, needs_random=False)
-    public = public_design(frame, model)
+    public = public_design(frame, model, any_terms=True)
     request = release_mixed.ask(formula, bounds=(-1, 1), public=PUBLIC, protect=["who"], **loss).request
     units = units_of(frame, public)
     reach = Reach.of_groups(frame, public, units, ["who"], squared="rho" in loss)
-    found = mechanism_for(public, units, request, EQUAL if public.terms else None, reach)
+    found = mechanism_for(public, units, request, EQUAL if model.random else None, reach)
     return found, [*found.exact(response_sums(frame, public, units, request.scale), public).sums]
 
 
 @pytest.mark.parametrize("loss", [{"epsilon": 1}, {"rho": 1}], ids=str)
-@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("formula", [*FORMULAS, *SLOPES])
 def test_no_neighbour_loses_more_than_the_parts_and_one_loses_nearly_as_much(
     formula: str, loss: dict[str, int]
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, ONE_VARIANCE, SKEWED, WHOLE
+from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
 from discreet.lmm.private.notes import SMALL_BLOCKS
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds, perturbation_kinds, posterior_kinds, tables
 from discreet.studies.coverage_page import page_of
@@ -90,13 +90,14 @@ def of_tables(quick: bool, sets: int, seed: int) -> Iterator[Row]:
 
 def of_models(kind: str, method: str, epsilon: float, sets: int, seed: int) -> Iterator[Row]:
     each = kinds.measured(kind, method, epsilon, sets, seed)
+    before = SMALL_BLOCKS if method != "moments" else kinds.said_before(kind, method, epsilon, seed)
     for name in (*kinds.NAMES, "effects", "variance", "residual"):
         told = each["told"][name if name in each["told"] else "fixed"]
         noted = each["equal variances noted"] if kind == kinds.UNEVEN and name in kinds.NAMES else 0.0
         yield row(
             *(f"mixed model, {method}, {name}", kind, epsilon, each.get(f"held {name}")),
             each.get(f"error {name}", binomial_error(sets)),
-            before=SMALL_BLOCKS if method != "moments" else "",
+            before="" if before == NOT_SEEN and name == "x" else before,
             told=max(told, noted),
             times=each.get(f"times {name}"),
             bias=each.get(f"bias {name}"),

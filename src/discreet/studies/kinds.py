@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import ONE_VARIANCE
+from discreet.caveats import FEW_SHAPES, NOT_SEEN, ONE_VARIANCE
 from discreet.errors import DataError
 from discreet.lmm.private import PrivateFit, release_mixed
 from discreet.report.page import Heading, Note, Page, Prose, Table
@@ -190,6 +190,17 @@ def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> di
     row["equal variances noted"] = float(np.mean([one["noted"] for one in seen]))
     row["faults"] = list(_faults(row))
     return row
+
+
+def said_before(kind: str, method: Any, epsilon: float, seed: int) -> str:
+    """What `check` says against estimates by noisy sums before anything is paid, if it is so in these data."""
+    design = SimulatedDesign.of(np.random.default_rng(seed), kind)
+    asked: Any = {"epsilon": epsilon, "public": ["x", "g"], "bounds": BOUNDS, "method": method}
+    check = release_mixed.check(FORMULA, {"y": np.zeros(len(design.x)), "x": design.x, "g": design.g}, **asked)
+    variance = 0.0 if kind == "no effects" else TAU**2
+    hidden = any(variance < least for least in check.expected.least)
+    words = {NOT_SEEN: hidden, FEW_SHAPES: kind == "effects that go with sizes"}
+    return next((word for word, so in words.items() if so and word in str(check)), "")
 
 
 def _mean(kind: str, design: SimulatedDesign) -> Vector:

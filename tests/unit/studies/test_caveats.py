@@ -122,6 +122,7 @@ def _alarms() -> list[str]:
         (_perturbed, [caveats.DOUBT]),
         (lambda: _perturbed()[:1], [caveats.ONE_VARIANCE]),
         (_moments, [caveats.DOUBT]),
+        (lambda: _moments()[:1], [caveats.NOT_SEEN]),
         (_lags, list(fit_kinds.SAID.values())),
         (
             _bayesian,

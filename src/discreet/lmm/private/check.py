@@ -15,8 +15,17 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
+from discreet.lmm.private.informative import TOGETHER, left_by_other_shapes
 from discreet.lmm.private.noisy import NoisySums
-from discreet.lmm.private.notes import HOLD, NO_ERRORS, equal_variances, not_measured, small_blocks
+from discreet.lmm.private.notes import (
+    HOLD,
+    NO_ERRORS,
+    equal_variances,
+    hidden_variance,
+    not_measured,
+    other_shapes,
+    small_blocks,
+)
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
 from discreet.lmm.private.shares import TYPICAL
@@ -24,6 +33,7 @@ from discreet.noise.laws import Gaussian, Laplace
 from discreet.privacy.losses import Pure
 
 SIZES = (0.0, 0.5, 1.0)  # the groups that errors are told of, as quantiles of their sizes
+LARGER = (1.0, 3.0)  # times the usual deviation of effects, at which it is asked what they move by going with sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class ModelErrors:
     names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
     groups : of random effects, for the smallest, the middle and the largest group.
     beside : how many effects and variances are estimated beside the fixed effects.
+    least : the smallest variance of each random term that is told from zero; empty where no sums by group are drawn.
     assumed : what was taken for granted about the rows.
     notes : what has to be known before anything is paid: which estimates will be flagged, or have no error, whatever
         the responses are.
@@ -58,6 +69,7 @@ class ModelErrors:
     assumed: str
     notes: tuple[str, ...]
     beside: int
+    least: tuple[float, ...] = ()
 
     @property
     def estimates(self) -> int:
@@ -106,7 +118,10 @@ def moments_errors_of(
     )
     terms = [public.design.random[term].term.name for term in public.terms]
     finest = terms[:1]
-    hidden = hardly_seen(terms, found.least, measured=measured)
+    uneven = bool(len(nothing.n)) and nothing.n.min() < nothing.n.max()
+    hidden = hardly_seen(terms, found.least, measured=measured, uneven=uneven)
+    if uneven and measured:
+        hidden += other_shapes(public.names, _left_by_shapes(nothing, public, sigma2, tau2), TOGETHER)
     return ModelErrors(
         method="moments",
         rows=public.rows,
@@ -117,17 +132,15 @@ def moments_errors_of(
         assumed=assumed_typical(request),
         notes=(*hidden, *equal_variances(public.names, found.residuals)),
         beside=_beside(public),
+        least=tuple(found.least.tolist()) if measured else (),
     )
 
 
-def hardly_seen(names: Sequence[str], least: Vector, *, measured: bool) -> list[str]:
+def hardly_seen(names: Sequence[str], least: Vector, *, measured: bool, uneven: bool = False) -> list[str]:
     """What is known before paying of variances that noise will hide."""
     if not measured:
         return [not_measured(name) for name in names]
-    return [
-        f"a variance of {name} below {each:.3g} cannot be distinguished from 0 under this noise, and would be flagged"
-        for name, each in zip(names, least.tolist(), strict=True)
-    ]
+    return [hidden_variance(*each, uneven=uneven) for each in zip(names, least.tolist(), strict=True)]
 
 
 def assumed_typical(request: ModelRequest) -> str:
@@ -138,6 +151,16 @@ def assumed_typical(request: ModelRequest) -> str:
         f"{100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the range of the response. "
         f"The noise is exact. {HOLD}"
     )
+
+
+def _left_by_shapes(nothing: NoisySums, public: PublicDesign, sigma2: float, tau2: float) -> Vector:
+    """The most that other shapes of sizes leave in each fixed effect, in its standard errors."""
+    restore, left = public.origin.restore, np.zeros(len(public.names))
+    for times in LARGER:
+        at: Any = {"sigma2": sigma2, "variances": np.full(len(public.terms), times**2 * tau2)}
+        errors = expected_errors(nothing, restore, **at).fixed
+        left = np.maximum(left, np.linalg.norm(restore @ left_by_other_shapes(nothing, **at), axis=1) / errors)
+    return left
 
 
 def noise_errors(

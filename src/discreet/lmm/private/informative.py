@@ -32,6 +32,8 @@ HARMLESS = 0.5  # standard errors of a fixed effect that its estimate may be mov
 FLAT = 1e-3  # the least deviation of a parabola of log sizes that is brought to one: two sizes have none
 CONSTANT = 1e-9  # of a column's sum of squares: what varies within groups of a column that is constant in them
 QUIET = 1e-9  # noise of sums, in their sampling variances, that stands for none
+TOGETHER = 0.25  # correlation of effects with a function of sizes that is looked at before anything is paid
+CUTS = 20  # quantiles of sizes between which such a function is constant
 UNUSED = 1e10  # noise of a sum that nobody drew, in variances of what it would be
 
 
@@ -64,7 +66,7 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     seen = evaluate(_with_columns(sums, shapes, found.sigma2), **at)
     slope, S = seen.beta[p:], seen.covariance[p:, p:]
     # What a slope of one does to estimates with this noise, and without any.
-    quiet = replace(sums, ds=QUIET * found.sigma2, dx=QUIET * found.sigma2 * np.diag(sums.XX))
+    quiet = _quiet(sums, found.sigma2)
     own = (sums.n[:, None] * shapes, sums.Sx.T @ shapes)
     (noisy, noisy_effects), (still, still_effects) = (of_responses(each, *own, **at) for each in (sums, quiet))
     off = noisy - still
@@ -95,6 +97,38 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     ), SizeShift(moved, -seeing @ slope, seeing @ S @ seeing.T, float(possible.sum()) * left @ usual @ left.T)
 
 
+def left_by_other_shapes(sums: NoisySums, *, sigma2: float, variances: Vector) -> Matrix:
+    """What effects that go with sizes in any other way leave in the fixed effects (p, k), from the public design alone.
+
+    Each column is a function of sizes, constant between quantiles of them; effects go with all of them together at a
+    correlation of `TOGETHER` if they do at one of length one. So the most that is left of a combination of fixed
+    effects is the length of its row.
+    """
+    n, p = sums.n, len(sums.XX)
+    if not len(n) or n.min() == n.max():
+        return np.empty((p, 0))
+    at: Any = {"sigma2": sigma2, "variances": variances}
+    total = float(variances.sum())
+    among = np.searchsorted(np.quantile(n, np.arange(1, CUTS) / CUTS), n)
+    steps = (among[:, None] == np.unique(among)).astype(np.float64)
+    share = steps.mean(axis=0)
+    steps = TOGETHER * total**0.5 * (steps / np.sqrt(share) - np.sqrt(share))
+    shapes, _ = _shapes(sums)
+    every = np.column_stack([steps, shapes])
+    quiet = _quiet(sums, sigma2)
+    own = (n[:, None] * every, sums.Sx.T @ every)
+    off = of_responses(sums, *own, **at)[0] - of_responses(quiet, *own, **at)[0]
+    k = steps.shape[1]
+    if not shapes.shape[1]:
+        return off
+    with_shapes = _with_columns(sums, shapes, sigma2)
+    seen = (own[0][:, :k], np.vstack([own[1][:, :k], shapes.T @ own[0][:, :k]]))
+    slopes = of_responses(with_shapes, *seen, **at)[0][p:]
+    S = evaluate(with_shapes, **at).covariance[p:, p:]
+    believed = total * np.linalg.inv(total * np.eye(len(S)) + S)
+    return np.asarray(off[:, :k] - off[:, k:] @ believed @ slopes)
+
+
 def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
     """Flags of the fixed effects that effects which go with sizes have moved by more than chance and than is harmless.
 
@@ -123,6 +157,10 @@ def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, n
         for j in np.flatnonzero(~seen & (unseen > HARMLESS * error)).tolist()
     }
     return [Flag("fixed", None, "informative sizes", notes[j], names[j]) for j in sorted(notes)]
+
+
+def _quiet(sums: NoisySums, sigma2: float) -> NoisySums:
+    return replace(sums, ds=QUIET * sigma2, dx=QUIET * sigma2 * np.diag(sums.XX))
 
 
 def _possible(sums: NoisySums, found: NoisyEstimate, supposed: Vector) -> Vector:

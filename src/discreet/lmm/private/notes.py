@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import AS_CLIPPED, DOUBT, ONE_MEAN, ONE_VARIANCE, at_least
+from discreet.caveats import AS_CLIPPED, DOUBT, FEW_SHAPES, NOT_SEEN, ONE_MEAN, ONE_VARIANCE, at_least
 from discreet.lmm.private.estimation import SMALLEST
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
@@ -20,6 +20,8 @@ SHOWN = 8  # names of columns that a note lists
 LAGS_MOVED = 0.5  # standard errors of a lag that a variance which is not seen may move it by without a flag
 LAGS_SEEN = 6.0  # deviations of its noise from which a ratio of noisy sums is nearly normal
 SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
+
+SHAPES_MOVED = 0.36  # standard errors that an estimate is off by if a 95 % interval holds in 93.5 %
 
 
 HOLD = at_least(DOUBT)
@@ -170,6 +172,27 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
         f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums cannot "
         f"show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. Where "
         "residuals vary with a column, or more in some series than in others, they may be too small"
+    ]
+
+
+def hidden_variance(name: str, least: float, *, uneven: bool) -> str:
+    """What is known beforehand of a variance that noise may hide; `uneven` if groups differ in size."""
+    told = f"a variance of {name} below {least:.3g} {NOT_SEEN}"
+    if not uneven:
+        return f"{told}, and would be flagged"
+    return f"{told}, nor whether effects go with sizes of groups, which moves fixed effects; both would be flagged"
+
+
+def other_shapes(names: Sequence[str], left: Vector, together: float) -> list[str]:
+    """A note on fixed effects that effects which go with sizes in an unusual way may move; `left`, in their errors."""
+    moved = [names[j] for j in np.flatnonzero(left > SHAPES_MOVED).tolist()]
+    if not moved:
+        return []
+    return [
+        f"{FEW_SHAPES}: a line, a parabola, the largest groups and classes between powers of two. Where effects go "
+        f"with sizes in another way, as waves or middle sizes alone do, at a correlation of {together:g}, "
+        f"{_listed(moved)} may be off by up to {left.max():.1f} standard errors more than these say, without a flag. "
+        "Where that may be, add size_class(group) to the formula, or spend more"
     ]
 
 

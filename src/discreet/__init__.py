@@ -11,7 +11,7 @@ The map, from what you have to what you publish:
 * large changes: `forecast_panel`, `compare_large_changes`, `compare_cutoffs`, `exception_report`, `backtest_changes`,
   `changes_between` of two private releases
 * plans, the signed route: `read_plan`, `check_plan`, `run_plan`
-* after a release: `synthesize`, jobs that agree with it, from its folder alone
+* after a release: `synthesize`, jobs that agree with it, from its folder alone; `synthetic_responses` of a model
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
 * errors: `DiscreetError` and its children in `errors`
@@ -74,6 +74,7 @@ _HOMES = {
     "release_mixed": "discreet.lmm.private.release",
     "run_plan": "discreet.plan.doors",
     "synthesize": "discreet.synthetic.microdata",
+    "synthetic_responses": "discreet.synthetic.responses",
     "verify": "discreet.privacy.verify",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,15 @@ def synthesize(
     seed: Annotated[int, typer.Option(help="The same release and seed give the same bytes.")] = 0,
     mean: Annotated[float | None, typer.Option(help="Jobs per establishment, where it is not released.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Spread of the logarithm of their sizes.")] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="Of a released model: rows of its public columns; responses are drawn for them."),
+    ] = None,
+    replicates: Annotated[int, typer.Option(help="With --rows: responses of each row.")] = 1,
+    exposure: Annotated[
+        str | None, typer.Option(help="With --rows: the public column that rates are of; adds counts.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With --rows: which model, where there are several.")] = None,
     ledger: LedgerPath = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
     as_json: AsJson = False,
@@ -29,8 +38,27 @@ def synthesize(
     matched, and which parts come from declared shapes and not from the data. Intervals of several tables can
     contradict each other; the file counts the numbers that are missed.
 
+    With --rows it draws responses of a released model instead: rates, and with --exposure counts, for every row.
+
     Example: `discreet synthesize out --out jobs-synthetic.parquet --seed 1`
+
+    Example: `discreet synthesize out --rows cells.parquet --exposure employment --out jcr-synthetic.parquet`
     """
+    if rows is not None:
+        if mean is not None or sigma is not None:
+            raise typer.BadParameter("--mean and --sigma are of synthetic jobs. Drop them, or drop --rows.")
+        with faults_as_json(as_json):
+            from discreet.synthetic.responses import write_responses
+
+            asked: Any = {"replicates": replicates, "exposure": exposure, "name": model, "seed": seed}
+            count = write_responses(release, rows, out, ledger=ledger, force=force, **asked)
+        if as_json:
+            typer.echo(json.dumps({"file": str(out), "rows": count, "about": str(out.with_suffix(".json"))}, indent=2))
+        else:
+            typer.echo(f"{count:,} synthetic responses: {out}\nWhat the file is: {out.with_suffix('.json')}")
+        return
+    if replicates != 1 or exposure is not None or model is not None:
+        raise typer.BadParameter("--replicates, --exposure and --model are of responses. Add --rows.")
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""Synthetic microdata: establishments and jobs drawn to agree with what was released, at no cost in privacy.
+"""Synthetic data: establishments and jobs drawn to agree with what was released, at no cost in privacy.
 
 Everything is computed from the folder of a release, so two data sets with the same release give the same law of files.
 
@@ -7,8 +7,10 @@ Everything is computed from the folder of a release, so two data sets with the s
 * `sizes`: workforces of establishments, from a declared shape
 * `economy`: jobs and amounts of each cell that agree with all tables, and numbers of establishments
 * `microdata`: the file of jobs, written in a stream
+* `responses`: rates and counts of a released model, for every row of a public design
 """
 
 from discreet.synthetic.microdata import Synthetic, synthesize
+from discreet.synthetic.responses import synthetic_responses
 
-__all__ = ["Synthetic", "synthesize"]
+__all__ = ["Synthetic", "synthesize", "synthetic_responses"]

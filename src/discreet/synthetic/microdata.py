@@ -133,7 +133,8 @@ def synthesize(
     out, shape = Path(out), sizes or SizeShape()
     beside = out.with_suffix(".json")
     refuse_inside(out, release)
-    _refuse(out, beside, seed, force=force)
+    refuse_seed(seed)
+    refuse_file(out, beside, force=force)
     releases = open_releases(release, ledger=ledger)
     dataset, found = one_data_set(releases), sources(releases)
     cells = joint(releases, found)
@@ -163,7 +164,7 @@ def synthesize(
     return done
 
 
-def _refuse(out: Path, beside: Path, seed: object, *, force: bool) -> None:
+def refuse_seed(seed: object) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise DataError(
             (Argument("seed", seed), " is no seed."),
@@ -171,6 +172,10 @@ def _refuse(out: Path, beside: Path, seed: object, *, force: bool) -> None:
             ("Use for example ", Argument("seed", 1), "."),
             about="seed",
         )
+
+
+def refuse_file(out: Path, beside: Path, *, force: bool) -> None:
+    """Refuse a name that does not say what the file is, or a file that is there."""
     if WORD not in out.name or out.suffix != ".parquet":
         raise DataError(
             (Argument("out", str(out)), f" does not say that the file is {WORD}, or that it is Parquet."),

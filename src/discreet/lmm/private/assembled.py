@@ -104,4 +104,5 @@ def assembled(
         learned=public.learned,
         centred=centred,
         kept=public.kept,
+        clip=(float(request.scale.lower), float(request.scale.upper)),
     )

@@ -90,6 +90,7 @@ class PrivateFit(Result):
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     flags : what must be read before the estimates, in every table beside the estimates concerned.
     notes : what a reader of the estimates should know; flags come first.
+    clip : the range into which responses were pulled: the bounds, or a tighter one.
     check : what was known before it was paid for: price, what was left, expected error.
     released : the noisy statistics behind the estimates, which are just as public.
     """
@@ -110,6 +111,7 @@ class PrivateFit(Result):
     centred: Vector = field(repr=False)
     kept: Integers = field(repr=False)
     flags: tuple[Flag, ...] = ()
+    clip: tuple[float, float] | None = None
     entry: Entry | None = field(default=None, repr=False)
     name: str = ""
     check: Any = field(default=None, compare=False)

@@ -1,0 +1,189 @@
+"""Synthetic responses of a released model: its means, variances and promise, nothing of the confidential response."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.cli.app import app
+from discreet.errors import DataError, DiscreetError
+from discreet.lmm.private import PrivateFit, release_mixed
+from discreet.synthetic.responses import within, write_responses
+from faults_of import about
+
+FORMULA = "jcr ~ industry + quarter + (1 + quarter | county) + (1 | state)"
+PUBLIC = ["industry", "quarter", "county", "state"]
+
+
+def flows(rows: int = 4000) -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    county, industry, quarter = rng.integers(0, 20, rows), rng.integers(0, 3, rows), rng.integers(0, 8, rows)
+    mean = 0.3 + 0.1 * industry + rng.normal(0, 0.05, 20)[county] + 0.01 * quarter
+    return {
+        "jcr": np.clip(mean + rng.normal(0, 0.1, rows), 0, 2),
+        "secret": rng.normal(size=rows),
+        "industry": np.array(["11", "23", "44"])[industry],
+        "quarter": quarter,
+        "county": np.array([f"c{i:02}" for i in county]),
+        "state": np.array([f"s{i // 7}" for i in county]),
+        "employment": rng.integers(10, 900, rows),
+    }
+
+
+@pytest.fixture(scope="module")
+def fit() -> PrivateFit:
+    return release_mixed(FORMULA, flows(), epsilon=20, public=PUBLIC, seed=1)
+
+
+def test_the_response_and_other_columns_are_neither_read_nor_written(fit: PrivateFit) -> None:
+    """Rows whose response is text, nothing or absent give the same table."""
+    rows = flows()
+    asked: dict[str, Any] = {"seed": 4, "exposure": "employment"}
+    drawn = dc.synthetic_responses(fit, rows, **asked)
+    assert drawn.column_names == [*PUBLIC, "employment", "jcr_count", "jcr", "replicate", "synthetic"]
+    for response in (np.array(["secret"] * 4000), np.full(4000, np.nan)):
+        assert dc.synthetic_responses(fit, {**rows, "jcr": response}, **asked).equals(drawn)
+    rows.pop("jcr")
+    assert dc.synthetic_responses(fit, rows, **asked).equals(drawn)
+    assert not dc.synthetic_responses(fit, rows, seed=5, exposure="employment").equals(drawn)
+    assert drawn["synthetic"].to_pylist() == [True] * 4000
+
+
+def test_means_and_variances_are_the_models(fit: PrivateFit) -> None:
+    """Over many replicates a row's mean is its fitted value, and its variance the residual's and its effects'."""
+    rows = {name: column[:40] for name, column in flows().items()}
+    rows["industry"][:3] = ["11", "23", "44"]
+    drawn = dc.synthetic_responses(fit, rows, replicates=800, seed=1)
+    y = drawn["jcr"].to_numpy().reshape(800, 40)
+    fitted = fit.fitted({name: column for name, column in rows.items() if name != "jcr"})
+    assert fit.sigma2 is not None
+    spread = np.sqrt(y.var(axis=0).mean() / 800)
+    assert np.abs(y.mean(axis=0) - fitted).max() < 4.5 * spread
+    assert np.abs(y.mean(axis=0) - fitted - 0.03).max() > 4.5 * spread
+    assert fit.sigma2 < y.var(axis=0).mean() < 1.5 * fit.sigma2
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.05, 0.01), (1.0, 0.1), (1.99, 0.001)])
+def test_laws_have_their_means_and_variances_within_the_bounds(mean: float, variance: float) -> None:
+    y = within(np.full(200_000, mean), variance, (0.0, 2.0), np.random.default_rng(1))
+    assert y.min() >= 0 and y.max() <= 2
+    assert y.mean() == pytest.approx(mean, abs=5 * (variance / 200_000) ** 0.5)
+    assert y.var() == pytest.approx(variance, rel=0.05)
+
+
+def test_means_outside_and_variances_out_of_reach_stay_within_the_bounds() -> None:
+    y = within(np.array([-3.0, 9.0, 1.0]), 50.0, (0.0, 2.0), np.random.default_rng(1))
+    assert ((y >= 0) & (y <= 2)).all() and np.isfinite(y).all()
+
+
+def test_counts_are_whole_and_rates_are_theirs(fit: PrivateFit) -> None:
+    drawn = dc.synthetic_responses(fit, flows(), exposure="employment", seed=2)
+    count, rate, size = (drawn[name].to_numpy() for name in ("jcr_count", "jcr", "employment"))
+    assert drawn["jcr_count"].type == pa.int64() and (count >= 0).all()
+    assert rate == pytest.approx(count / size)
+    assert rate.mean() == pytest.approx(fit.fitted(flows()).mean(), abs=0.01)
+
+
+def test_a_level_that_was_never_released_has_an_effect_of_its_terms_variance(fit: PrivateFit) -> None:
+    rows = {name: column[:30] for name, column in flows().items()}
+    rows["industry"][:3] = ["11", "23", "44"]
+    rows["county"] = np.array(["never"] * 30)
+    y = dc.synthetic_responses(fit, rows, replicates=300, seed=3)["jcr"].to_numpy().reshape(300, 30)
+    known = fit.variances["county: (Intercept)"]
+    assert known is not None and y.mean(axis=1).var() > 0.4 * known
+
+
+@pytest.mark.parametrize(
+    ("change", "subject"),
+    [
+        ({"rows": {"county": ["c01"]}}, "rows"),
+        ({"exposure": "jcr"}, "exposure"),
+        ({"exposure": "nothing"}, "exposure"),
+        ({"replicates": 0}, "replicates"),
+        ({"replicates": True}, "replicates"),
+        ({"seed": -1}, "seed"),
+        ({"release": "absent"}, "release"),
+    ],
+)
+def test_bad_requests_are_refused(fit: PrivateFit, change: dict[str, Any], subject: str) -> None:
+    asked = {"release": fit, "rows": flows(), **change}
+    with pytest.raises(DiscreetError, check=about(subject)):
+        dc.synthetic_responses(asked.pop("release"), asked.pop("rows"), **asked)
+
+
+def test_rows_without_a_level_of_the_fixed_part_are_refused(fit: PrivateFit) -> None:
+    """Another level would take the place of the one that coefficients are measured from."""
+    few = {name: column[flows()["industry"] != "11"] for name, column in flows().items()}
+    with pytest.raises(DataError, check=about("rows")):
+        dc.synthetic_responses(fit, few)
+
+
+@pytest.mark.parametrize("formula", ["jcr ~ scale(quarter) + (1 | county)", "jcr ~ log_size(county) + (1 | county)"])
+def test_functions_that_learn_from_data_are_refused(formula: str) -> None:
+    fit = release_mixed(formula, flows(), epsilon=20, public=PUBLIC, seed=1)
+    with pytest.raises(DataError, check=about("release")):
+        dc.synthetic_responses(fit, flows())
+
+
+PLAN = """
+[data]
+source = "flows.parquet"
+public = ["county", "industry"]
+
+[unit]
+kind = "rows"
+lower = 0
+upper = 2
+response = "jcr"
+
+[budget]
+ledger = "book.db"
+dataset = "flows"
+epsilon = 9
+
+[[release]]
+kind = "model"
+name = "jobs"
+formula = "jcr ~ 0 + industry + (1 | county)"
+epsilon = 9
+clip = [0, 1]
+
+[output]
+folder = "out"
+"""
+
+
+def test_the_command_draws_from_a_plans_folder_and_spends_nothing(tmp_path: Path) -> None:
+    from discreet.plan.run import run
+
+    pq.write_table(pa.table(flows()), tmp_path / "flows.parquet")
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    run(tmp_path / "plan.toml")
+    before = (tmp_path / "book.db").read_bytes()
+    out = tmp_path / "jcr-synthetic.parquet"
+    asked = ["synthesize", str(tmp_path / "out"), "--rows", str(tmp_path / "flows.parquet"), "--out", str(out)]
+    done = CliRunner().invoke(app, [*asked, "--exposure", "employment", "--replicates", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"] == 8000
+    drawn = pq.read_table(out)
+    assert drawn.column_names == ["industry", "county", "employment", "jcr_count", "jcr", "replicate", "synthetic"]
+    assert max(drawn["jcr"].to_pylist()) <= 1.0 + 1 / 10
+    told = json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))
+    assert "epsilon=9" in told["guarantee"] and told["synthetic"] is True
+    assert (tmp_path / "book.db").read_bytes() == before
+    with pytest.raises(DataError, check=about("out")):
+        write_responses(tmp_path / "out", tmp_path / "flows.parquet", out)
+    with pytest.raises(DataError, check=about("name")):
+        write_responses(tmp_path / "out", flows(), tmp_path / "b-synthetic.parquet", name="other")
+    assert CliRunner().invoke(app, [*asked, "--mean", "3"]).exit_code == 2
+    assert (
+        CliRunner().invoke(app, ["synthesize", str(tmp_path / "out"), "--out", "x", "--exposure", "e"]).exit_code == 2
+    )

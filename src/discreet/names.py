@@ -17,7 +17,9 @@ LONGEST = 100
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of the text after them, so that a page shows something else than its file."""
 
-POSSIBLE = f"A name is one line of 1 to {LONGEST} characters, without dots, and without spaces at its ends."
+POSSIBLE = (
+    f"A name is one line of 1 to {LONGEST} characters that can be seen, without dots, backticks and spaces at its ends."
+)
 
 
 def unseen(text: str) -> str | None:
@@ -40,17 +42,23 @@ def misnamed(names: Iterable[str], about: str, *, what: str) -> list[Fault]:
 
 
 def _wrong(name: str) -> str | None:
-    odd = unseen(name)
+    odd = unseen(name) or next((c for c in name if category(c) == "Cf"), None)
     if odd is not None:
-        return f"holds the control character U+{ord(odd):04X}"
+        return f"holds U+{ord(odd):04X}, which nobody sees"
     if name != name.strip() or not name:
         return "has a space at an end" if name.strip() else "has no letter"
     if "." in name or name == "*":
         return "stands for several columns" if name == "*" else "has a dot, which separates a table from its column"
+    if "`" in name:
+        return "has a backtick, which engines take for a quotation mark"
     return f"has {len(name)} characters" if len(name) > LONGEST else None
 
 
 def _remedy(name: str) -> str:
-    """What to do, with a name that may be used where dots alone are wrong."""
+    """What to do, with a name that may be used where signs alone are wrong."""
     better = re.sub(r"\W+", "_", name).strip("_")
-    return "Rename it." if "." not in name or _wrong(better) is not None else f"Rename it, for example to {better!r}."
+    return (
+        "Rename it."
+        if not {".", "`"} & {*name} or _wrong(better) is not None
+        else f"Rename it, for example to {better!r}."
+    )

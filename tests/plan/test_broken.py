@@ -430,3 +430,25 @@ def test_all_faults_at_once(plan: Path, command) -> None:
     assert "has 4 faults. This call wrote nothing and spent nothing." in err
     lines = [int(row.split(":")[1]) for row in err.splitlines()[1:]]
     assert lines == sorted(lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"a\\u001b[31m" = 1\n',
+        '["b\\u202ec"]\nd = 1\n',
+        '[source."e\\nf".data]\nx = 1\n',
+        '[data.schema]\n"g\\u0007" = 2\n',
+    ],
+)
+def test_keys_cannot_write_to_a_terminal(line: str, tmp_path: Path) -> None:
+    """A message is what its author wrote: no key of a plan moves the cursor, turns the text or breaks the line."""
+    from discreet.errors import PlanError
+    from discreet.plan.reading import read_plan
+
+    path = tmp_path / "plan.toml"
+    path.write_text(line)
+    with pytest.raises(PlanError) as caught:
+        read_plan(path)
+    assert all(text.isprintable() for text in str(caught.value).split("\n")), str(caught.value)
+    assert "\nf" not in str(caught.value)

@@ -28,6 +28,9 @@ REFUSED = [
         "a\0b",
         "a\u2028b",
         "\u202eab",
+        "\u200bzero",
+        "soft\u00adhyphen",
+        "`id`",
         "x" * 101,
     ),
     *("__own", "Count", "LOWER"),
@@ -59,7 +62,7 @@ def test_a_name_that_an_engine_or_a_path_would_misread_is_refused(role: str, nam
 
 @pytest.mark.parametrize(
     ("name", "better"),
-    [("naics.6", "naics_6"), ("../../n2", "n2"), (".", None), ("Umsatz.€", "Umsatz"), (" a.b", "a_b")],
+    [("naics.6", "naics_6"), ("../../n2", "n2"), (".", None), ("Umsatz.€", "Umsatz"), (" a.b", "a_b"), ("`id`", "id")],
 )
 def test_a_name_with_dots_comes_with_one_without(name: str, better: str | None) -> None:
     with pytest.raises(DataError, check=about("schema")) as caught:

@@ -107,9 +107,10 @@ class Document:
         return replace(fault, at=Position(self.path.name, self.line(place), self.name(place)))
 
     def name(self, place: Place) -> str:
-        """A place as a reader of the plan would say it: release 'jobs', epsilon."""
+        """A place as a reader of the plan would say it: release 'jobs', epsilon. What no page can show is quoted."""
         if not place:
             return ""
+        place = tuple(part if isinstance(part, int) or part.isprintable() else repr(part) for part in place)
         head, rest = f"[{place[0]}]", place[1:]
         if place[0] in ("release", "alarms") and len(place) > 1:
             entry = self._entry(str(place[0]), place[1])

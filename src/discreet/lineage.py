@@ -148,9 +148,9 @@ def derive(frame: Frame, schema: Schema, send: Callable[..., Frame] | None) -> F
     for name, hierarchy in schema.hierarchy.items():
         if hierarchy.prefix is not None:
             code = nw.col(hierarchy.finest).cast(nw.String)
-            long = code.str.len_chars() >= hierarchy.prefix[0]
+            whole = code.str.len_chars() == hierarchy.prefix[0]
             frame = frame.with_columns(
-                nw.when(long).then(code.str.slice(0, n)).alias(level)
+                nw.when(whole).then(code.str.slice(0, n)).alias(level)
                 for level, n in zip(hierarchy.levels[1:], hierarchy.prefix[1:], strict=True)
             )
         elif hierarchy.lookup is not None:
@@ -252,13 +252,17 @@ def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Itera
             parents.setdefault(code, set()).add(parent)
         orphans = [code for code, found in parents.items() if None in found and code is not None]
         torn = [code for code, found in parents.items() if len(found) > 1 and code is not None]
-        where = "the lookup lacks it" if hierarchy.lookup else "codes are too short" if hierarchy.prefix else "no value"
+        where = "the lookup lacks it" if hierarchy.lookup else "no value"
+        if hierarchy.prefix is not None:
+            where = f"codes of {hierarchy.finest} have {hierarchy.prefix[0]} characters"
         if orphans:
             yield Fault(
                 about,
                 f"{below} {_some(orphans)} of {name} has no parent in {level}: {where}.",
                 ORDER,
-                "Add the parent, or drop the level.",
+                "Add the parent, or drop the level."
+                if hierarchy.prefix is None
+                else "Correct the codes, or use a lookup.",
             )
         elif torn:
             yield Fault(

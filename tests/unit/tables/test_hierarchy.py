@@ -201,6 +201,15 @@ def test_parents_are_looked_up_in_a_file(tmp_path: Path) -> None:
         dc.read_jobs(rows(), schema=declared)
 
 
+@pytest.mark.parametrize("odd", ["1111", "11111199", "111111 ", ""])
+def test_ragged_codes_have_no_prefix_of_a_level(odd: str) -> None:
+    """A code of another length belongs to another level: which, its first characters do not say."""
+    data = {"workplace": [1, 2], "worker": [1, 2], "naics6": ["111111", odd]}
+    declared = dc.Schema(["naics6"], {}, hierarchy={"industry": INDUSTRY})
+    with pytest.raises(DataError, check=about("hierarchy.industry", naming=(repr(odd),))):
+        dc.read_jobs(data, schema=declared)
+
+
 @pytest.mark.parametrize(
     ("hierarchy", "name"),
     [

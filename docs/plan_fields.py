@@ -81,6 +81,14 @@ lower = 0
 upper = 2
 response = "jcr"
 """,
+    "GroupsUnit": """
+[unit]
+kind = "groups"                          # all rows of one county change together
+by = ["county"]
+lower = 0
+upper = 2
+response = "jcr"
+""",
     "BudgetSection": """
 [budget]
 epsilon = 4

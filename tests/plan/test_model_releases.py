@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import results
+from discreet import check_plan, read_plan, results
 from discreet.errors import DiscreetError, PlanError
 from discreet.plan.run import run
+from discreet.review.verdict import verify_bundle
 from faults_of import about
 
 PLAN = """
@@ -105,3 +106,41 @@ def test_a_model_with_more_estimates_than_a_sheet_has_rows_costs_nothing(
     monkeypatch.setattr(results, "EXCEL_ROWS", estimates)
     run(plan)
     assert pq.read_table(next((folder / "out").rglob("research.parquet"))).num_rows == estimates
+
+
+GROUPS = PLAN.replace('kind = "rows"', 'kind = "groups"\nby = ["g"]')
+
+
+def test_a_plan_protects_groups_of_rows(folder: Path) -> None:
+    """The unit, its noise and its words are those of the function; the reviewer recomputes the price."""
+    (folder / "plan.toml").write_text(GROUPS.replace("FORMULA", "y ~ 1 + (1 | g)"))
+    (checked,) = check_plan(read_plan(folder / "plan.toml")).releases
+    assert "not measured" in str(checked.expected)
+    run(folder / "plan.toml")
+    told = json.loads(next((folder / "out").rglob("release.json")).read_text())["guarantee"]
+    assert told["unit"] == "groups(g;0,2,y)" and "all rows with one g" in told["sentence"]
+    assert "not measured" in next((folder / "out").rglob("report.html")).read_text()
+    assert not [each for each in verify_bundle(folder / "out" / "bundle.zip") if each.wrong]
+    scales = []
+    for text, out in ((PLAN, "rows"), (GROUPS, "groups")):
+        changed = text.replace("FORMULA", "y ~ 1").replace("ledger.db", f"{out}.db").replace('"out"', f'"{out}"')
+        (folder / "plan.toml").write_text(changed)
+        run(folder / "plan.toml")
+        noise = json.loads(next((folder / out).rglob("release.json")).read_text())["parameters"]["mechanism"]
+        scales.append(noise["parts"][0]["scale"])
+    assert scales[1] == pytest.approx(10 * scales[0])  # ten rows have each g
+
+
+def test_groups_that_are_not_public_and_summaries_of_groups_are_refused(folder: Path) -> None:
+    plan = folder / "plan.toml"
+    plan.write_text(GROUPS.replace("FORMULA", "y ~ x").replace('"g", "one"', '"one"'))
+    with pytest.raises(PlanError, check=about("public")):
+        run(plan)
+    summary = 'kind = "posterior"\nsummary = "probability"\ncoefficient = ["x"]\nat = [0]'
+    plan.write_text(GROUPS.replace("FORMULA", "y ~ x").replace('kind = "model"', summary))
+    with pytest.raises(PlanError, check=about("kind")):
+        run(plan)
+    plan.write_text(GROUPS.replace("FORMULA", "y ~ x").replace('by = ["g"]', 'by = ["y"]'))
+    with pytest.raises(PlanError, check=about("by")):
+        run(plan)
+    assert not (folder / "out").exists()

@@ -35,7 +35,7 @@ from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
 from discreet.privacy.losses import Loss, shown, total
-from discreet.privacy.units import Rows
+from discreet.privacy.units import Groups, Rows
 from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
 from discreet.scans import is_csv
@@ -133,7 +133,7 @@ class PlanCheck:
     @property
     def notes(self) -> tuple[str, ...]:
         """Questions that the payer should ask the owner of the data first, from public facts alone."""
-        rows = [source for source in self.file.sources if isinstance(source.unit, Rows)]
+        rows = [source for source in self.file.sources if isinstance(source.unit, Rows | Groups)]
         return (UNTYPED,) if any(is_csv(source.data(source.tables.data.source)) for source in rows) else ()
 
     def refuse(self) -> None:
@@ -272,7 +272,7 @@ def _refuse_nonsense(file: PlanFile) -> None:
     for source in file.sources:
         try:
             unit = source.unit
-            if isinstance(unit, Rows):
+            if isinstance(unit, Rows | Groups):
                 from discreet.lmm.private.bounds import within_reach
 
                 asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"

@@ -10,7 +10,7 @@ from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.shape import ModelSection
 from discreet.plan.twins import twins
-from discreet.privacy.units import Rows
+from discreet.privacy.units import Groups, Rows
 from discreet.voices import PLAN
 
 
@@ -25,7 +25,7 @@ def owner_notes(file: PlanFile) -> list[str]:
 
 def _notes(source: PlanSource) -> list[str]:
     data, unit = Confidential(source), source.unit
-    if not isinstance(unit, Rows):
+    if not isinstance(unit, Rows | Groups):
         try:
             if not source.tables.data.quarters:
                 data.jobs()

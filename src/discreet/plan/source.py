@@ -42,7 +42,7 @@ from discreet.plan.values import (
     different,
 )
 from discreet.privacy.losses import Loss, loss
-from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Groups, Rows, Strength, Unit, Workers
 from discreet.schema import Schema
 
 
@@ -174,6 +174,19 @@ class RowsUnit(Section):
         return Rows(self.lower, self.upper, response=self.response)
 
 
+class GroupsUnit(Section):
+    """[unit] kind = "groups": all responses of the rows that share values of public columns, together. For models."""
+
+    kind: Literal["groups"]
+    by: Attributes = Field(description="The public columns that name a group, for example ['county'].")
+    lower: Amount = Field(description="A smaller response counts as this, for example 0.")
+    upper: Amount = Field(description="A larger response counts as this, for example 2.")
+    response: Responses = Field(description="The column to protect, for example 'jcr', or a list of several.")
+
+    def unit(self) -> Unit:
+        return Groups(self.by, self.lower, self.upper, response=self.response)
+
+
 class BudgetSection(Section):
     """[budget]: how much all releases of these data together may reveal, and the ledger that keeps count."""
 
@@ -215,13 +228,16 @@ class Public(Section):
     previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
 
 
-AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit, Field(discriminator="kind")]
+AnyUnit: TypeAlias = Annotated[
+    EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit | GroupsUnit, Field(discriminator="kind")
+]
 
 UNITS: dict[str, type[Section]] = {
     "establishments": EstablishmentsUnit,
     "workers": WorkersUnit,
     "establishment-nodes": NodesUnit,
     "rows": RowsUnit,
+    "groups": GroupsUnit,
 }
 
 

@@ -22,7 +22,7 @@ from discreet.plan.sheets import refuse_long
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
-from discreet.privacy.units import Rows
+from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER, read_table
 from discreet.release.offer import Offer
@@ -96,7 +96,8 @@ class SummaryRequest:
         from discreet.lmm.cells import runs_in_engine
         from discreet.lmm.private.public import hidden
 
-        if isinstance(self.release, PosteriorSection) or without_lags(model)[1]:
+        together = isinstance(self.guarantee.unit, Groups)
+        if isinstance(self.release, PosteriorSection) or without_lags(model)[1] or together:
             return True
         layout = plan(*with_sizes(hidden(table, model), model))
         return not layout.coded or not runs_in_engine(layout)
@@ -153,19 +154,19 @@ def _flagged(name: str, table: pa.Table) -> list[str]:
 def summary_request(source: PlanSource, release: PosteriorSection | ModelSection, account: Account) -> SummaryRequest:
     """The request for a release of a plan; what needs the data is found when it is read."""
     unit = account.unit
-    if not isinstance(unit, Rows):
+    if not isinstance(unit, Rows | Groups) or (isinstance(unit, Groups) and isinstance(release, PosteriorSection)):
+        also = "" if isinstance(release, PosteriorSection) else ", or all rows of a group"
         raise PrivacyError(
-            f"{release.kind} releases protect single rows, and this source protects {unit.key}.",
+            f"{release.kind} releases protect single rows{also}, and this source protects {unit.key}.",
             remedy="Use [unit] kind = 'rows' with lower, upper and response, for a source of its own.",
             about="kind",
         )
     declared = source.tables.data.public
-    made = (
-        _model(release, declared, account, unit)
-        if isinstance(release, ModelSection)
-        else _posterior(release, declared, account, unit)
-    )
-    guarantee, public, offered = made
+    if isinstance(release, ModelSection):
+        guarantee, public, offered = _model(release, declared, account, unit)
+    else:
+        assert isinstance(unit, Rows)
+        guarantee, public, offered = _posterior(release, declared, account, unit)
     dumped, output = release.model_dump(mode="json", exclude={"name", "title", "source", "replaces"}), source.output
     asked = as_first_written(dumped)
     details = asked | taken(unit, public) | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
@@ -176,7 +177,7 @@ Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path | str], Offer
 """The promise of a release, the columns that it takes as public, and its offer from the data."""
 
 
-def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
+def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows | Groups) -> Made:
     from discreet.lmm.private import lag_noise, moments, release_mixed
     from discreet.lmm.private.offers import ModelQuestion
 

@@ -27,6 +27,8 @@ FLAGS = {
     "hardly seen": "The variance cannot be distinguished from zero under this noise and may be far too large; the "
     "residual variance lacks what it takes, and standard errors of its effects are larger than they need be. If "
     "effects go with sizes of groups, intervals of fixed effects may miss what a fit without noise says.",
+    "not measured": "Noise that hides those who are protected together would hide these effects, so nothing was spent "
+    "on them: they are 0, and the residual variance includes theirs. Standard errors of fixed effects allow for them.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
     "noise": "The variance is more than the bounds of the response allow.",
     "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "

@@ -38,6 +38,8 @@ OTHER_NAMES = Spelled(
 )
 
 SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+MONTH_YEAR = re.compile(r"(?P<part>0?[1-9]|1[0-2])[/.-](?P<year>\d{4})")
+QUARTER_YEAR = re.compile(r"(?:[Qq](?P<part>[1-4])|(?P<plain>[1-4])[Qq])[ /.-]?(?P<year>\d{4})")
 NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y", "%d %b %Y", "%d-%b-%Y")
 
 
@@ -90,6 +92,7 @@ def read(
 ) -> dict[str, Any]:
     """The same with `Labels` for the columns that are no `numbers`."""
     with concerning(what):
+        _refuse_periods(data, what)
         frame = _ours(frames.open_frame(data, name=what), (*names, *optional))
         present = frame.collect_schema().names()
         absent = [name for name in names if name not in present]
@@ -105,6 +108,18 @@ def read(
             name: _numbers(table[name]) if name in numbers else labels(table[name], name=name, what=what)
             for name in wanted
         }
+
+
+def _refuse_periods(data: Any, what: str) -> None:
+    """Refuse pandas' periods, which other engines read as the number of periods since 1970."""
+    kinds = getattr(data, "dtypes", None)
+    found = [name for name, kind in kinds.items() if str(kind).startswith("period[")] if hasattr(kinds, "items") else []
+    if found:
+        raise DataError(
+            f"Column {found[0]!r} of the {what} holds periods of pandas. Periods are dates, text such as 2024-01 or "
+            "numbers. Use .dt.to_timestamp() or .astype(str).",
+            about="time",
+        )
 
 
 def methods_beside(data: Any, known: Sequence[str]) -> list[str]:
@@ -153,6 +168,8 @@ def labels(column: Any, *, name: str, what: str) -> Labels:
             "these rows out.",
             about=what,
         )
+    if pa.types.is_timestamp(column.type) and column.type.tz:
+        raise _zoned()
     coded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column
     known = _dated(coded.dictionary.to_numpy(zero_copy_only=False))
     if name in ("series", "method"):
@@ -167,11 +184,17 @@ def _dated(values: np.ndarray) -> np.ndarray:
     """Python's dates as NumPy's."""
     if values.dtype == object and all(isinstance(value, datetime.date) for value in values):
         if any(getattr(value, "tzinfo", None) for value in values):
-            raise DataError(
-                "A column has times with a time zone, which have no calendar here; give them without.", about="time"
-            )
+            raise _zoned()
         return values.astype("datetime64[us]")
     return values
+
+
+def _zoned() -> DataError:
+    return DataError(
+        "A column has times with a time zone. Days and hours of a calendar have none, and summer time would shift "
+        "them. Give local times without a zone.",
+        about="time",
+    )
 
 
 def _of_days(known: np.ndarray) -> np.ndarray:
@@ -183,7 +206,10 @@ def _of_days(known: np.ndarray) -> np.ndarray:
 
 
 def dates(known: np.ndarray) -> np.ndarray:
-    """Text that spells dates out of order (31/01/2024, Jan 2024) as dates; other labels as they are."""
+    """Text that spells dates out of order (31/01/2024, 01/2024, Q1 2024, Jan 2024) as dates; other labels as they are.
+
+    Refused if their order as text is not that of their numbers.
+    """
     if known.dtype.kind not in "OUT" or not len(known):
         return known
     spelled = [str(text).strip() for text in known]
@@ -201,12 +227,34 @@ def dates(known: np.ndarray) -> np.ndarray:
             (found[3], *((found[2], found[1]) if day_first else (found[1], found[2]))) for found in slashed if found
         ]
         return _made([f"{int(y):04d}-{int(m):02d}-{int(d):02d}" for y, m, d in parts])
+    for pattern, months in ((MONTH_YEAR, 1), (QUARTER_YEAR, 3)):
+        read = [found.groupdict() for text in spelled if (found := pattern.fullmatch(text))]
+        if len(read) == len(spelled):
+            first = [(one["year"], months * (int(one["part"] or one["plain"]) - 1) + 1) for one in read]
+            return _made([f"{year}-{month:02d}-01" for year, month in first])
     for form in NAMED_MONTHS:
         try:
             return _made([datetime.datetime.strptime(text, form).strftime("%Y-%m-%d") for text in spelled])
         except ValueError:
             continue
+    _refuse_unordered(spelled)
     return known
+
+
+def _refuse_unordered(spelled: list[str]) -> None:
+    """Refuse labels that differ in numbers alone and are out of order as text: 2024-10 before 2024-9, years last."""
+    if len({re.sub(r"\d+", "0", text) for text in spelled}) > 1:
+        return
+    numbers = {text: [int(part) for part in re.findall(r"\d+", text)] for text in spelled}
+    years = [[1900 <= part <= 2199 for part in found] for found in numbers.values()]
+    late = any(all(of) for of in list(zip(*years, strict=True))[1:]) and not all(found[0] for found in years)
+    ordered = sorted(spelled)
+    if late or sorted(ordered, key=lambda text: numbers[text]) != ordered:
+        raise DataError(
+            f"Periods such as {ordered[0]!r} and {ordered[-1]!r} are in another order as text than in time. Text is in "
+            "order if the year comes first and numbers have leading zeros. Write 2024-09, or give dates.",
+            about="time",
+        )
 
 
 def _made(texts: list[str]) -> np.ndarray:

@@ -68,11 +68,50 @@ def test_dates_with_their_frequency(frequency, kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %Y", "%Y-%m", "%d %b %Y", "%Y%m%d", "%B %Y", "%b-%y"]
+    "form",
+    ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %Y", "%Y-%m", "%d %b %Y", "%Y%m%d", "%B %Y", "%b-%y", "%m/%Y", "%m-%Y"],
 )
 def test_dates_spelled_as_text_are_in_order_of_time(form):
     rows = table()
     spelled = rows.assign(t=[t.strftime(form) for t in rows.t])
+    np.testing.assert_array_equal(read_panel(spelled).values, read_panel(rows).values)
+
+
+@pytest.mark.parametrize("form", ["Q{0} {1}", "{0}Q{1}", "Q{0}-{1}", "q{0}/{1}"])
+def test_quarters_before_their_year_are_in_order_of_time(form):
+    """As text, the first quarters of all years would come before every second one."""
+    dates = pd.date_range("2019-01-01", periods=12, freq="QS")
+    rows = table(dates=dates)
+    spelled = rows.assign(t=[form.format(t.quarter, t.year) for t in rows.t])
+    found = read_panel(spelled)
+    np.testing.assert_array_equal(found.values, read_panel(rows).values)
+    assert found.later(1) == np.datetime64("2022-01-01")
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda t: f"{t.year}-{t.month}",
+        lambda t: f"week {12 * (t.year - 2020) + t.month}",
+        lambda t: f"H{(t.month + 5) // 6} {t.year}/{t.month:02d}",
+        lambda t: f"month {t.month:02d} of {t.year}",
+        lambda t: t.tz_localize("Europe/Vienna"),
+        lambda t: t.to_period("M"),
+    ],
+    ids=["unpadded months", "unpadded numbers", "half-years first", "years last", "time zones", "pandas' periods"],
+)
+def test_labels_whose_order_is_not_that_of_time_are_refused(spell):
+    """Before, 2020-10 came before 2020-2 and month 02 of 2020 after month 01 of 2021, in silence."""
+    rows = table()
+    with pytest.raises(DataError, check=about("time")):
+        read_panel(rows.assign(t=[spell(t) for t in rows.t]))
+
+
+@pytest.mark.parametrize("form", ["wave {0:02d}", "{1} round {2}", "{1}W{0:02d}"])
+def test_labels_in_order_as_they_are_stay(form):
+    rows = table()
+    place = {t: i for i, t in enumerate(sorted(set(rows.t)))}
+    spelled = rows.assign(t=[form.format(place[t], t.year, "abcdefghijkl"[t.month - 1]) for t in rows.t])
     np.testing.assert_array_equal(read_panel(spelled).values, read_panel(rows).values)
 
 

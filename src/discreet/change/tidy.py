@@ -112,7 +112,7 @@ def read(
 
 def _refuse_periods(data: Any, what: str) -> None:
     """Refuse pandas' periods, which other engines read as the number of periods since 1970."""
-    kinds = getattr(data, "dtypes", None)
+    kinds: Any = getattr(data, "dtypes", None)
     found = [name for name, kind in kinds.items() if str(kind).startswith("period[")] if hasattr(kinds, "items") else []
     if found:
         raise DataError(
@@ -230,8 +230,8 @@ def dates(known: np.ndarray) -> np.ndarray:
     for pattern, months in ((MONTH_YEAR, 1), (QUARTER_YEAR, 3)):
         read = [found.groupdict() for text in spelled if (found := pattern.fullmatch(text))]
         if len(read) == len(spelled):
-            first = [(one["year"], months * (int(one["part"] or one["plain"]) - 1) + 1) for one in read]
-            return _made([f"{year}-{month:02d}-01" for year, month in first])
+            begun = [(one["year"], months * (int(one["part"] or one["plain"]) - 1) + 1) for one in read]
+            return _made([f"{year}-{month:02d}-01" for year, month in begun])
     for form in NAMED_MONTHS:
         try:
             return _made([datetime.datetime.strptime(text, form).strftime("%Y-%m-%d") for text in spelled])

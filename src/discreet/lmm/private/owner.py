@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Mask, Vector
+from discreet.arrays import Mask, Matrix, Vector
 from discreet.frames import missing, open_frame, refuse
 from discreet.privacy.losses import Number, exact
 
@@ -22,9 +22,10 @@ OFTEN = 0.5  # share of a column's values that are the response of other rows
 FARTHEST = 12  # rows apart in which earlier responses are looked for
 MANY = 50  # different values from which two rows of one value are no chance
 FEWEST = 8  # rows that can show anything
-NEAR = 3  # rows before and after of which a column may be made
+NEAR = 4  # rows before and after of which a column may be made: a year of quarters
 CLOSE = 0.05  # what responses nearby leave of the typical distance of a column from its middle, if it is made of them
 ROUGHLY = 0.99  # rank correlation from which a column tells responses to a few per cent
+EXACTLY = 1e-3  # of a column's range: what it may be off from the mean response of the rows that share its value
 COMMON = 0.2  # a value that so many rows have is no number that was made of responses
 
 
@@ -97,6 +98,8 @@ def _numbers(column: Any) -> Vector | None:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us")).cast(pa.int64())
     try:
         return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(), dtype=np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -151,20 +154,47 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
             f"Column {name!r} is declared public and goes almost with {response!r}: it tells every response to a few "
             "per cent. Leave it out, or declare it as protected too."
         )
-    elif name not in lagged and (_made_of(x, y) or _made_of(np.diff(x, prepend=np.nan), y)):
+    elif name not in lagged and _computed_from(x, y):
         yield (
             f"Column {name!r} is declared public and is computed from {response!r} of its row and rows nearby, such as "
             "rounded earlier values, differences or running sums: it tells those responses. Name it under lagged if "
             "they were published, or leave it out."
         )
+    elif _means_of(x[both], y[both]):
+        yield (
+            f"Column {name!r} is declared public and holds means of {response!r} of the rows that share its value: it "
+            "tells what they have in common. Leave it out, or release it under the guarantee first."
+        )
 
 
-def _made_of(x: Vector, y: Vector) -> bool:
-    """Whether most of `x` are one sum of responses of the same row and a few around it, whatever the other rows are."""
+def _means_of(x: Vector, y: Vector) -> bool:
+    """Whether each value of a column is the mean response of its rows, as where levels are coded by it."""
+    values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
+    if len(values) < FEWEST or np.median(counts) < 2:
+        return False
+    off = np.abs(np.bincount(at, y) / counts - values)
+    return bool(np.quantile(off, 1 - OFTEN / 2) < EXACTLY * np.ptp(values))
+
+
+def _computed_from(x: Vector, y: Vector) -> bool:
+    """Whether a column is made of responses nearby: a sum, a running sum, a ratio, growth, or a smoothed series."""
+    made = [(x, y), (np.diff(x, prepend=np.nan), y)]
+    if np.nanmin(y) >= 0 and np.nanmin(x) >= -1:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(y)
+            made += [(np.log(each), logs) for each in (x, 1 + x) if np.nanmin(each) >= 0]
+    return any(_made_of(*each) for each in made) or _made_of(x, y, itself=True)
+
+
+def _made_of(x: Vector, y: Vector, *, itself: bool = False) -> bool:
+    """Whether most of `x` are one sum of responses of the same row and a few around it, whatever the other rows are.
+
+    With `itself`, the column's value before is in the sum too, and must not be enough alone.
+    """
     steps = np.arange(-NEAR, NEAR + 1)
     if len(y) < FEWEST * (len(steps) + 1):
         return False
-    near = np.stack([np.roll(y, -step) for step in steps], axis=1)[NEAR:-NEAR]
+    near = np.stack([*([np.roll(x, 1)] if itself else []), *(np.roll(y, -step) for step in steps)], axis=1)[NEAR:-NEAR]
     X, x = np.column_stack([np.ones(len(near)), near]), x[NEAR:-NEAR]
     rows = np.isfinite(X).all(axis=1) & np.isfinite(x)
     X, x = X[rows], x[rows]
@@ -173,11 +203,16 @@ def _made_of(x: Vector, y: Vector) -> bool:
     values, counts = np.unique(x, return_counts=True)
     if len(values) < MANY or counts.max() > COMMON * len(x):
         return False
-    left, kept = np.abs(x - np.median(x)), np.ones(len(x), dtype=bool)
+    return _left(x, X) < CLOSE * (_left(x, X[:, :2]) if itself else float(np.median(np.abs(x - np.median(x)))))
+
+
+def _left(x: Vector, X: Matrix) -> float:
+    """What a sum of columns leaves of the rows that fit best."""
+    kept = np.ones(len(x), dtype=bool)
     for _ in range(10):  # the half that fits best, again and again: rows where series meet fit nothing
         off = np.abs(x - X @ np.linalg.lstsq(X[kept], x[kept], rcond=None)[0])
         kept = off <= np.quantile(off, 1 - OFTEN / 2)
-    return bool(np.median(off) < CLOSE * np.median(left))
+    return float(np.median(off))
 
 
 def _rank_correlation(x: Vector, y: Vector) -> float:

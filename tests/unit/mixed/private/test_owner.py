@@ -32,6 +32,15 @@ def lag(steps: int) -> np.ndarray:
     return Y[:, 4 - steps : -steps].ravel()
 
 
+def smoothed() -> np.ndarray:
+    """What exponential smoothing makes of the response, county by county."""
+    level, found = Y[:, 3].copy(), []
+    for period in range(QUARTERS):
+        level = 0.3 * Y[:, 4 + period] + 0.7 * level
+        found.append(level)
+    return np.stack(found, axis=1).ravel()
+
+
 CLASSES = np.array([f"level {i}" for i in np.digitize(PANEL["y"], np.linspace(0, 2, 2000))])
 TELLING = {
     "a copy": (PANEL["y"], "follows 'y' from row to row"),
@@ -46,6 +55,13 @@ TELLING = {
     "changes": (PANEL["y"] - lag(1), "computed from"),
     "running sums": (np.cumsum(PANEL["y"].reshape(COUNTIES, -1), axis=1).ravel(), "computed from"),
     "moving averages": ((PANEL["y"] + lag(1) + lag(2)) / 3, "computed from"),
+    "the mean of a year": ((lag(1) + lag(2) + lag(3) + lag(4)) / 4, "computed from"),
+    "ratios to the last": (PANEL["y"] / np.maximum(lag(1), 0.01), "computed from"),
+    "growth": (PANEL["y"] / np.maximum(lag(1), 0.01) - 1, "computed from"),
+    "smoothed": (smoothed(), "computed from"),
+    "days in its order": (np.datetime64("2020-01-01") + np.argsort(np.argsort(PANEL["y"])), "follows"),
+    "means of counties": (np.repeat(Y[:, 4:].mean(axis=1), QUARTERS), "means of"),
+    "rounded means of counties": (np.repeat(Y[:, 4:].mean(axis=1), QUARTERS).round(4), "means of"),
     "a copy as text": (PANEL["y"].astype(str), "follows"),
     "the last response": (lag(1), "of other rows"),
     "the fourth last response": (lag(4), "of other rows"),
@@ -80,6 +96,11 @@ def test_columns_that_add_up_to_the_response_are_told() -> None:
 def test_an_ordinary_design_is_not_accused() -> None:
     constant = np.full(len(PANEL["y"]), 3.0)
     assert look(PANEL | {"one": constant}, response="y", public=[*PUBLIC, "one"], bounds=(0, 2)) == []
+    steady = {"trend": 3 + 0.2 * PANEL["quarter"], "size": np.repeat(rng.lognormal(5, 1, COUNTIES).round(), QUARTERS)}
+    steady |= {"walk": np.cumsum(rng.normal(size=(COUNTIES, QUARTERS)), axis=1).ravel()}
+    steady |= {"day": np.datetime64("2020-01-01") + 91 * PANEL["quarter"]}
+    for name, column in steady.items():
+        assert look(PANEL | {name: column}, response="y", public=[*PUBLIC, name], bounds=(0, 2)) == [], name
     binary = PANEL | {"y": (PANEL["y"] > 0.4).astype(float), "group": (PANEL["x"] > 0).astype(float)}
     assert look(binary, response="y", public=["x", "group", "county"], bounds=(0, 1)) == []
 

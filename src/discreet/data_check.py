@@ -129,7 +129,7 @@ class DataCheck:
             )
         if path.exists() and not _is_ours(path):
             raise DataError(
-                f"{str(path)!r} is there and is no list of faults.",
+                f"{str(path)!r} exists and is not a list of faults.",
                 "Nothing is replaced by one.",
                 "Name another file.",
                 about="faults",

@@ -49,7 +49,7 @@ KINDS: dict[Kind, str] = {
 
 WRITTEN = {
     True: (
-        "As fractions two of them could be one: spreadsheets make 1.2E+17 of long numbers.",
+        "As fractions, two of them could become equal: spreadsheets turn long numbers into 1.2E+17.",
         "Cast it at the source, or format the column as text before it is saved.",
     ),
     False: ("Numbers have a decimal point, and no mark for thousands.", "Cast it at the source, or write it so."),
@@ -254,7 +254,7 @@ def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str
             "Write the file with one of these.",
         )  # fmt: skip
     return Fault(
-        None, asked, "The first line of a CSV file names the columns; it may be missing, or stand below others.",
+        None, asked, "The first line of a CSV file names the columns; it may be missing, or below others.",
         "Make it the first line, or name the columns in the schema as they are.",
     )  # fmt: skip
 
@@ -274,8 +274,9 @@ def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[s
     there = list(present)
     if asked is not None and not alike((column, *asked), there):
         return (
-            f"Column {column!r} is not in {name}, and no other that is asked for. The first line of a CSV file names "
-            "the columns; it may be missing, or stand below others. Make it the first line, or name other columns."
+            f"Column {column!r} is not in {name}, and neither is any other requested column. The first line of a "
+            "CSV file names the columns; it may be missing, or below others. Make it the first line, or name other "
+            "columns."
         )
     folded = {other.casefold(): other for other in there}
     near = [folded[match] for match in difflib.get_close_matches(column.casefold(), folded, n=2)]

@@ -248,7 +248,7 @@ def test_codes_that_first_look_like_numbers(files: Files, tmp_path: Path) -> Non
     ("releases", "words"),
     [
         ([f"r{i}" for i in range(200_000)], "it lists 200,000 releases. A plan has at most 1,000"),
-        (["places", "others"], "it lists the release 'others', of which no file is there"),
+        (["places", "others"], "it lists the release 'others', which has no file"),
         (["places", "places"], "it lists a release twice"),
     ],
 )

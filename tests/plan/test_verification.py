@@ -73,7 +73,7 @@ def test_holds(bundle: Path, command) -> None:
     code, out, _ = command("verify", bundle, "--ledger", bundle.parents[1] / "ledger.db")
     assert code == 0
     assert "worst loss 2 of epsilon=2" in out
-    assert "every release asked for is there (1)" in out
+    assert "every requested release is present (1)" in out
     page = (bundle.parent / "report.html").read_text()
     assert "1 release of" in page
     assert "1 releases" not in page

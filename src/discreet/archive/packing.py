@@ -82,7 +82,7 @@ def check_packing(path: Path) -> str:
             written = text(packed, name)
             content = json.loads(written)
             if content.keys() != keys or as_json(content) != written:
-                raise RefutedError(f"{name} says more than discreet writes, or says it otherwise")
+                raise RefutedError(f"{name} has content that discreet does not write, or has it in another form")
     return "every byte of the zip file belongs to a file; the bundle's own files are as discreet writes them"
 
 

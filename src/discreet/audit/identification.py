@@ -37,8 +37,8 @@ MOST_CELLS = 4_000
 
 TRIALS = 5
 SAME = (
-    "A synthetic file has the numbers of its release, as far as these agree: where it has them all, attacks on it "
-    "achieve what they achieve on the release. Give the folder of the release too, to see both."
+    "A synthetic file has the numbers of its release, as far as these agree. If it has them all, attacks on it "
+    "achieve the same as on the release. Give the folder of the release too, to see both."
 )
 RELEASE, INFUSION = "this release", "noise infusion"
 
@@ -144,8 +144,8 @@ def _kept(path: Path, of: PublishedTable) -> str:
         same = f"SELECT count(*), count(*) FILTER (a.n = coalesce(b.n, 0)) FROM ({asked}) a LEFT JOIN mine b USING ("
         [(total_rows, equal)] = connection.sql(f"{same}{', '.join(map(quoted, of.attributes))})").fetchall()
     return (
-        f"Of {total_rows:,} counts of {of.name} the file has {equal:,} as published, none below 0; attacks on these "
-        "achieve what they achieve on the release. The others were moved within their intervals to agree with other "
+        f"Of {total_rows:,} counts of {of.name} the file has {equal:,} as published, none below 0; attacks on "
+        f"these achieve the same as on the release. The others were moved within their intervals to agree with other "
         "tables."
     )
 

@@ -153,7 +153,7 @@ class DrawErrors:
 
     def __str__(self) -> str:
         if not self.fixed:
-            return "One posterior draw. How wide the posterior is depends on responses, so that no error can be told."
+            return "One posterior draw. The width of the posterior depends on responses, so no error can be reported."
         lines = [f"One posterior draw, the likelihood to the power {self.power:.4g}. Expected errors:"]
         lines += [f"  {name}: {error:.3g}" for name, error in zip(self.names, self.fixed, strict=True)]
         lines += [f"  effect of a {self.group} with {rows:,} rows: {error:.3g}" for rows, error in self.effects]

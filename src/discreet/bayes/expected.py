@@ -23,9 +23,9 @@ IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is
 PROBABILITY = "of probability, for an answer near 1/2"
 CAVEAT = (
     f"The model is taken for right: {A_LINE}, and no curve, errors are normal, of one variance, and {A_TENTH} to carry "
-    f"each coefficient, or more. Ends hold at least so often, because {SKEWED}, as are unequal ones. They do not where "
-    "a curve is taken for a line: answers may then be off by many posterior deviations, of which the look at the "
-    "model, part of the price, sees the larger ones. A rarer level, or a column in which few rows lie far out, "
+    f"each coefficient, or more. Ends hold at least so often, because {SKEWED}, as are unequal ones. They do not "
+    f"if a line is fitted to a curve: answers may then be off by many posterior deviations. The look at the model, "
+    f"which is part of the price, finds the larger ones. A rarer level, or a column in which few rows lie far out, "
     "is seen only where columns are public and responses alone are protected."
 )
 

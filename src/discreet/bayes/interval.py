@@ -255,6 +255,7 @@ def scattered(name: str, times: float) -> Doubt:
     return Doubt(
         "wide scatter",
         f"do not trust the interval of {name}: the parts' estimates scatter {times:.1f} times as widely as the model "
-        "says, so the model does not describe these rows; the interval follows the scatter, and its middle may be off. "
+        "says, so the model does not describe these rows; the interval was widened to the scatter, and its middle "
+        "may be off. "
         "Look for a curve, far values or unequal variances, or ask with fewer `partitions`",
     )

@@ -35,8 +35,8 @@ ONE_VARIANCE = (
 )
 NO_ERRORS = Doubt(
     NONE,
-    "there are no standard errors: `error_share` is 0. How far noise moves a coefficient depends on the rows, and "
-    "this release pays for nothing else about them. Leave `error_share` out, or use `posterior_interval`",
+    "there are no standard errors: `error_share` is 0. The effect of noise on a coefficient depends on the rows, "
+    "and this release pays for nothing else about them. Leave `error_share` out, or use `posterior_interval`",
 )
 
 

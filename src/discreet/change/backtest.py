@@ -169,7 +169,7 @@ def backtest_changes(
     """
     line = ListLength(capacity, cost_ratio)
     if periods < 1:
-        raise DataError(f"{periods} periods are no backtest; ask for 1 or more.", about="periods")
+        raise DataError(f"{periods} periods are not a backtest; ask for 1 or more.", about="periods")
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
     beside = Beside.of(

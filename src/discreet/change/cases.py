@@ -168,7 +168,8 @@ def _at(asked: dict[str, Any], matrix: Matrix, held: TidyPanel, horizon: int) ->
         ]
         if any(place is None for column in places for place in column):
             raise DataError(
-                "An origin of the forecasts is no period of the panel's calendar. Origins are the last periods that "
+                "An origin of the forecasts is not a period of the panel's calendar. Origins are the last periods "
+                "that "
                 "were known. Correct them, or give the column `horizon`.",
                 about="forecasts",
             )

@@ -138,7 +138,8 @@ def compare_cutoffs(
     """
     if not cutoffs or len(set(cutoffs)) < len(cutoffs):
         raise DataError(
-            f"Cutoffs {list(cutoffs)} are no list of different ones. Each is a normal quantile. Give for example "
+            f"Cutoffs {list(cutoffs)} are not a list of different numbers. Each is a normal quantile. Give for "
+            f"example "
             "[0.9, 0.95, 0.99].",
             about="cutoffs",
         )

@@ -113,7 +113,7 @@ def asked(lagged: Sequence[str], known: Sequence[str], calendar: Any) -> Indicat
     if both:
         raise DataError(
             f"{both[0]!r} is both an indicator and known ahead.",
-            "What is known ahead is read at earlier periods, too.",
+            "Columns known ahead are also read at earlier periods.",
             "Name it once.",
             about="known",
         )

@@ -53,7 +53,9 @@ def verify_command(
     mechanism: Annotated[
         str, typer.Option(help="Which count mechanism.", metavar=f"<{'|'.join(private_names())}>", callback=_known)
     ],
-    alpha: Annotated[str, typer.Option(help="Share by which a workforce may grow unnoticed, e.g. 0.1.")] = "0.1",
+    alpha: Annotated[
+        str, typer.Option(help="Share by which a workforce may grow without being noticed, e.g. 0.1.")
+    ] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
     cells: Annotated[int, typer.Option(min=1, help="Counts of the same establishments; joint ones only.")] = 1,

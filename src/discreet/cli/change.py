@@ -269,9 +269,9 @@ def between(
         float | None, typer.Option(help="Probability with which the intervals of tables hold; 0.95 if left out.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Of two folders: the largest chance of a false alarm, for example 0.1.")
+        float | None, typer.Option(help="With two folders: the largest chance of a false alarm, for example 0.1.")
     ] = None,
-    least: Annotated[float, typer.Option(min=0, help="By how much a count must have changed at least.")] = 0.0,
+    least: Annotated[float, typer.Option(min=0, help="The least change of a count that is listed.")] = 0.0,
     value: Annotated[
         str, typer.Option(help="The published number: count, sum, or of flows destruction, jdr, ...")
     ] = "count",

@@ -84,7 +84,7 @@ def _domain(text: str) -> tuple[str, list[str]]:
     column, found, values = text.partition("=")
     if not found or not column.strip() or not all(value.strip() for value in values.split(",")):
         raise typer.BadParameter(
-            f"--worker-attribute {text!r} lists no values. What a worker's attribute can be is public and is never "
-            "looked up in the data. Write sex=female,male."
+            f"--worker-attribute {text!r} lists no values. The values of a worker's attribute are public. They are "
+            f"never looked up in the data. Write sex=female,male."
         )
     return column.strip(), [value.strip() for value in values.split(",")]

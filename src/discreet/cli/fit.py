@@ -41,7 +41,7 @@ def fit(
         typer.Option(help="Coding of factors: sum, helmert, or of one: sex=sum. Repeat for several."),
     ] = None,
     residual_by: Annotated[
-        str | None, typer.Option(help="A column, for each level of which a residual variance is estimated.")
+        str | None, typer.Option(help="A column; each of its levels gets its own residual variance.")
     ] = None,
     prior: Annotated[
         str | None,
@@ -91,7 +91,7 @@ def fit(
         ),
     ] = None,
     blocks: Annotated[
-        str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
+        str, typer.Option(help="With strict or paper: optimal, most or a number.", rich_help_panel=PRIVATE)
     ] = "optimal",
     check: Annotated[
         bool,

@@ -72,7 +72,7 @@ def show(
                 "that was only published or measured): the total is no bound on the loss."
             )
         typer.echo(f"Head: entry {head.seq}, {head.hash}")
-        typer.echo("Nothing confidential is in a ledger: names, losses and public parameters only.")
+        typer.echo("A ledger holds nothing confidential: only names, losses and public parameters.")
 
 
 @ledger.command()

@@ -43,9 +43,9 @@ def new(
         typer.Option(metavar="LOW HIGH", help="Where responses lie, known without the data.", rich_help_panel=MODEL),
     ] = None,
     formula: Annotated[str, typer.Option(help="In lme4's syntax.", rich_help_panel=MODEL)] = "",
-    alpha: Annotated[str, typer.Option(help="The share by which a workforce may grow unnoticed.")] = "0.1",
+    alpha: Annotated[str, typer.Option(help="The share by which a workforce may grow without being noticed.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="What all releases together may cost.")] = "4",
-    period: Annotated[str, typer.Option(help="What the data are about, in a series: 2026, 2026-Q1 or 2026-01.")] = "",
+    period: Annotated[str, typer.Option(help="The period of the data, in a series: 2026, 2026-Q1 or 2026-01.")] = "",
     per_period: Annotated[
         str, typer.Option(metavar="AMOUNT", help="What releases about one such period may cost together.")
     ] = "",
@@ -77,7 +77,7 @@ def new(
     if response is None and declared is None:
         declared, bound = _asked(source, types)
     if response is not None and bounds is None:
-        raise typer.BadParameter("Where responses lie is known without the data. Add --bounds LOW HIGH.")
+        raise typer.BadParameter("The range of responses is known without the data. Add --bounds LOW HIGH.")
     wish: dict[str, Any] = {"bounds": bounds} if bounds else {}
     _known(source, types, declared, [*([response] if response else []), *(public or [])])
     written = write_plan(
@@ -172,7 +172,7 @@ def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
     known = Schema(roles["p"], domains, roles["e"][0], roles["w"][0] if roles["w"] else None, size)
     if size is not None:
         return known, False
-    several = typer.prompt("At how many establishments does a worker have a job, at most? 0: no bound", 1, type=int)
+    several = typer.prompt("How many establishments can a worker have jobs at? 0: no bound", 1, type=int)
     if several < 0:
         raise typer.BadParameter(f"{several} is no number of establishments. Answer 1 or more, or 0 for no bound.")
     return known, several if several > 1 else several == 0

@@ -81,7 +81,7 @@ Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method d
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
 Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
 Season: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Periods in a season; by default what the calendar says, 12 for months.")
+    int | None, typer.Option(min=1, help="Periods in a season; by default that of the calendar, 12 for months.")
 ]
 Methods: TypeAlias = Annotated[
     str | None, typer.Option(help="Methods to try, with commas between, when forecasts are made here.")
@@ -118,7 +118,7 @@ Levels: TypeAlias = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
-BESIDE = "What models of large changes know beside the series"
+BESIDE = "Columns for models of large changes, beside the series"
 Lagged: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -131,7 +131,7 @@ Ahead: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMNS",
-        help="What is known ahead: holidays, promotions, with commas between.",
+        help="Columns known ahead, such as holidays and promotions, with commas between.",
         rich_help_panel=BESIDE,
     ),
 ]

@@ -48,11 +48,11 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
     behind_tls: Annotated[
-        bool, typer.Option("--behind-tls", help="A proxy speaks TLS for the desk, which answers to it alone.")
+        bool, typer.Option("--behind-tls", help="A proxy speaks TLS for the desk, and the desk answers only to it.")
     ] = False,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(help="With --behind-tls: an address of the proxy, loopback where none is given; may be repeated."),
+        typer.Option(help="With --behind-tls: an address of the proxy, loopback if none is given; may be repeated."),
     ] = None,
 ) -> None:
     """Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.
@@ -158,8 +158,8 @@ def _proxies(
     if not behind_tls:
         if proxy:
             raise PlanError(
-                f"--proxy {proxy[0]} was given without --behind-tls. A proxy is believed where it speaks TLS for the "
-                "desk. Give both, or neither.",
+                f"--proxy {proxy[0]} was given without --behind-tls. The desk trusts a proxy only if it speaks TLS "
+                f"for the desk. Give both, or neither.",
                 about="proxy",
             )
         return []

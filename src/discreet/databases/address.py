@@ -112,7 +112,7 @@ class Address:
         secret = ":" in parts.get("user", "") or any("passw" in name or "pwd" in name for name, _ in options)
         if secret or (found is None and re.match(r"\w+://[^/?#]*:[^/?#]*@", text)):
             raise DataError(
-                "The address holds a password, which whoever reads the plan would see.",
+                "The address holds a password, which every reader of the plan would see.",
                 "An address names user, host, database and table.",
                 f"Leave it out, and keep it in {server.secrets}. Change it on the server, because it was written down.",
             )

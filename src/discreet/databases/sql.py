@@ -185,7 +185,7 @@ def cause(error: Exception) -> tuple[str, str] | None:
     if module == "sqlite3":
         if getattr(own, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return "another program writes to it", "Try again when that has ended."
-        return "it is no file of SQLite, or is damaged", "Write it again from its source."
+        return "it is not a SQLite file, or it is damaged", "Write it again from its source."
     if module == "pymysql" or isinstance(error, SQLAlchemyError):
         unknown = (
             "the connection broke, or a value could not be read",

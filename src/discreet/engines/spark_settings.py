@@ -66,7 +66,7 @@ def setting_faults(settings: Mapping[str, object]) -> Iterator[Fault]:
         if is_secret(name) or SECRET_VALUE.search(str(value)):
             yield Fault(
                 name,
-                f"{name} looks like a secret, which whoever reads the plan would see.",
+                f"{name} looks like a secret, which every reader of the plan would see.",
                 "A plan states resources, addresses and ways of work.",
                 f"Leave it out, and change it where it is in force, because it was written down. {ASIDE}",
             )
@@ -93,7 +93,7 @@ def master_fault(master: str) -> Iterator[Fault]:
     if SECRET_VALUE.search(master):
         yield Fault(
             "master",
-            "the address holds a password, which whoever reads the plan would see.",
+            "the address holds a password, which every reader of the plan would see.",
             "A master is local[2], spark://host:7077, yarn or k8s://host:port.",
             "Leave it out, and change it, because it was written down.",
         )

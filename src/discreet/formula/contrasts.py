@@ -60,7 +60,7 @@ def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, Contrast]:
             )
         if column and column not in categorical:
             raise DataError(
-                f"contrasts names {column!r}, which is no factor of the fixed terms.",
+                f"contrasts names {column!r}, which is not a factor of the fixed terms.",
                 f"Factors are {', '.join(categorical) or 'none'}; numbers become one by C(...).",
                 "Name one of them.",
                 about="contrasts",

@@ -137,7 +137,8 @@ def refuse_lags(model: Formula) -> None:
     """Rows of a fit have no order in time."""
     if lags := without_lags(model)[1]:
         raise FormulaError(
-            f"lag({model.response.column}, {lags[0]}) was asked of a fit that does not know which rows are earlier.",
+            f"lag({model.response.column}, {lags[0]}) was requested from a fit that does not know which rows are "
+            f"earlier.",
             "Private releases by noisy sums do, with a series and a time.",
             "Make a column of earlier responses first, and use it by its name.",
             about="formula",

@@ -89,7 +89,7 @@ def with_sizes_in_order(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Form
 
     if (sized := _sized(model)) and isinstance(frame, nw.LazyFrame):
         raise FormulaError(
-            f"{sized[0]} was asked of a file or a lazy frame, whose rows would lose their order.",
+            f"{sized[0]} was requested for a file or a lazy frame, whose rows would lose their order.",
             "Frames in memory and private releases know it.",
             "Load the data, or compute the column first.",
         )
@@ -153,7 +153,7 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
     for column in layout.coded:
         if schema[column].is_nested():
             raise DataError(
-                f"Column {column!r} is {schema[column]}, whose values are no levels of a factor.",
+                f"Column {column!r} is {schema[column]}, whose values cannot be levels of a factor.",
                 "Levels are text, numbers, dates or true/false.",
                 "Take a part of it into a column of its own.",
                 about="formula",

@@ -103,7 +103,7 @@ class Budget:
         return (
             f"Release {release!r} asks for {name}={readable(amount)} about {period}. Of {readable(self.policy.limit)} "
             f"for each {self.policy.each} of {self.dataset!r}, {readable(left or Fraction(0))} is left for it. "
-            "Nothing was spent. Ask for less, or have whoever answers for the data change the policy in the ledger."
+            "Nothing was spent. Ask for less, or ask the owner of the data to change the policy in the ledger."
         )
 
     def _refusal(self, price: Loss, release: str) -> str:
@@ -116,7 +116,7 @@ class Budget:
             f"  Requested:  {amounts(price)}\n"
             f"  Remaining:  {amounts(self.remaining)}\n"
             f"  Difference: {short}\n"
-            f"Nothing was spent. {advice}, or have whoever answers for the data raise the budget with "
+            f"Nothing was spent. {advice}, or ask the owner of the data to raise the budget with "
             "`ledger.change_budget(..., reason=..., confirmed_by=...)`."
         )
 

@@ -35,7 +35,7 @@ def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) ->
                 Argument("dataset", dataset),
                 " differs from it in case, spaces or signs alone.",
             )
-            remedy = "Use that name, or one that nobody takes for it."
+            remedy = "Use that name, or one that cannot be confused with it."
         elif origin is not None and entry.payload.get("origin") == origin:
             why = (
                 f"The ledger has a budget of {known!r}, and ",
@@ -45,7 +45,7 @@ def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) ->
             remedy = "Use that name."
         else:
             continue
-        return [Fault("dataset", why, "What is released of one data set is paid from one budget.", remedy)]
+        return [Fault("dataset", why, "All releases of one data set are paid from one budget.", remedy)]
     return []
 
 

@@ -180,7 +180,7 @@ class Store:
             way_out = "Give this user the right to read and write it, and, for a file, its folder."
         elif "not a database" in cause or "malformed" in cause:
             way_out = (
-                "The file is damaged or is no ledger. Go back to a copy that `discreet ledger verify` calls intact."
+                "The file is damaged or is not a ledger. Go back to a copy that `discreet ledger verify` calls intact."
             )
         elif self.is_postgres:
             way_out = "Check host, database, user and rights with `psql`; no noise may be drawn until this works."

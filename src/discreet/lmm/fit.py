@@ -353,7 +353,7 @@ class MixedFit(LikelihoodFit):
     def _refuse_weights(self, what: str) -> None:
         if self.weights is not None:
             raise FitError(
-                f"{what} was asked of a fit with weights, and would be of the model without them.",
+                f"{what} was requested for a fit with weights. It would describe the model without them.",
                 "Fits without weights have it.",
                 "Fit again, with weights where they are wanted.",
                 about="weights",

@@ -120,7 +120,7 @@ def _refuse_values(law: Family, y: Vector) -> None:
     if law.counts:
         if (y < 0).any() or (y != np.rint(y)).any():
             raise DataError(
-                f"The response of family {law.name!r} has values that are no counts.",
+                f"The response of family {law.name!r} has values that are not counts.",
                 "Counts are whole numbers from zero on.",
                 "Round them, or fit the plain mixed model.",
                 about="formula",

@@ -115,7 +115,7 @@ def weights_of(fit: MixedFit, contrast: Mapping[str, float]) -> Vector:
     unknown = [name for name in contrast if name not in fit.names]
     if unknown or not contrast:
         raise FitError(
-            f"A contrast names {unknown[0]!r}, which is no fixed effect." if unknown else "A contrast is empty.",
+            f"A contrast names {unknown[0]!r}, which is not a fixed effect." if unknown else "A contrast is empty.",
             f"Fixed effects are {', '.join(fit.names)}.",
             "Give their weights by name, such as {'x': 1, 'z': -1}.",
             about="contrast",
@@ -149,7 +149,7 @@ def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, fl
             inside += sign * step
         if not above(inside) <= 0 <= above(inside + sign * step):
             raise FitError(
-                "A profile was asked of a fit whose deviance does not rise away from its estimate.",
+                "A profile was requested for a fit whose deviance does not rise away from its estimate.",
                 "The columns and groups explain the response exactly, or nearly so; no interval says anything then.",
                 'Look for a copy of the response among the columns, or use method="wald".',
                 about="method",

@@ -153,7 +153,7 @@ class _Columns:
                 picked = [codes | dict(zip(more, levels, strict=True)) for levels in every]
                 return _sum(*((1.0, self.given(atoms, each, centred)) for each in picked))
         raise FormulaError(
-            "A factor with other contrasts than treatment stands in a product without its margin, and there the model "
+            "A factor with other contrasts than treatment is in a product without its margin, where the model "
             "would depend on the coding.",
             "Products have margins where each part of them is a term too.",
             "Write a * b instead of a:b, or leave the contrasts out.",

@@ -86,9 +86,9 @@ def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
 
     if len(fits) < 2 or len({_response(fit) for fit in fits}) > 1:
         raise FitError(
-            f"A comparison was asked of {len(fits)} fits that are not of the same responses in the same rows."
+            f"A comparison was requested for {len(fits)} fits that are not of the same responses in the same rows."
             if len(fits) > 1
-            else f"A comparison was asked of {len(fits)} fits.",
+            else f"A comparison was requested for {len(fits)} fits.",
             "It is of two or more fits of one response, of one family, to the same rows.",
             "Fit them to the same data.",
             about="fits",

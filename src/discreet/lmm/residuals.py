@@ -230,7 +230,7 @@ def read_series(frame: AnyFrame, series: Any, time: Any, rows: int) -> Autoregre
     names = (series,) if isinstance(series, str) else tuple(series or ())
     if not names or not isinstance(time, str):
         raise FitError(
-            f"series={series!r} and time={time!r} do not say in which order residuals follow each other.",
+            f"series={series!r} and time={time!r} do not give the order of the residuals.",
             "Autoregression has columns that name a series, and one that counts its periods.",
             'Use series=["county", "industry"], time="quarter".',
             about="series" if not names else "time",
@@ -247,7 +247,7 @@ def read_series(frame: AnyFrame, series: Any, time: Any, rows: int) -> Autoregre
         raise DataError(
             f"A series of {', '.join(names)} has several rows in one period of {time!r}.",
             "A series has one row in each period.",
-            "Name the columns that tell its rows apart in series.",
+            "Name the columns that distinguish its rows in series.",
             about="series",
         )
     later, before, gaps = order[1:][same], order[:-1][same], gap[same]
@@ -290,7 +290,7 @@ def _periods(frame: AnyFrame, time: str, rows: int) -> Integers:
     )
     if not np.isfinite(values).all() or (values != np.rint(values)).any():
         raise DataError(
-            f"time={time!r} is no column of whole numbers in every row.",
+            f"time={time!r} is not a column of whole numbers in every row.",
             "It counts periods: 1, 2, 3, with gaps where periods are missing.",
             "Number the periods first.",
             about="time",

@@ -127,7 +127,7 @@ def _step(
     if "research" not in late.source.output.forms:
         raise DataError(
             "Alarms are asked for, and the research form is not written.",
-            "The ends of a change follow from numbers as they were drawn.",
+            "The ends of a change are computed from the drawn numbers.",
             "Add 'research' to forms of [output].",
             about="late",
         )
@@ -136,7 +136,7 @@ def _step(
     if asked.early is None:
         raise DataError(
             "The early release is missing.",
-            f"{asked.late!r} is of one time; a release of kind 'changes' alone says how two differ.",
+            f"{asked.late!r} is about one time. Only a release of kind 'changes' gives the difference of two.",
             "Name the release that it is compared with.",
             about="early",
         )

@@ -25,7 +25,7 @@ def changed(request: PlannedRelease, charge: Entry, published: Entry | None) -> 
         if keys[0] in ELSEWHERE
         else place,
         f"{request.release.name!r} was paid{cost} in entry {charge.seq} of the ledger{done}, with other settings "
-        f"({', '.join(keys)}). A name stands for one request, and what was released does not change. Write it as it "
+        f"({', '.join(keys)}). A name stands for one request, and a release does not change. Write it as it "
         "was, or choose another name.",
     )
 

@@ -77,7 +77,7 @@ def _not_comparable(query: CountQuery, jobs: Vector) -> str:
     if query.magnitude is not None:
         return "Sums of amounts say little of the establishments behind them, so none are simulated."
     if isinstance(query.account.unit, EstablishmentNodes):
-        return "The published counts say nothing of the establishments that were left out, and so of most of the error."
+        return "The published counts do not include the establishments left out, which cause most of the error."
     if any(name in query.jobs.schema.worker_attributes for name in query.where):
         return "Only some workers are counted, so the published counts do not show how large the establishments are."
     if jobs.size < FEWEST_CELLS:

@@ -256,8 +256,9 @@ def shared_data(file: PlanFile) -> Iterator[Fault]:
             if other.dataset != source.dataset and _same(source, text, named, shared=bool(mine & theirs)):
                 yield Fault(
                     source.place("budget", "dataset"),
-                    f"{source.dataset!r} and {other.dataset!r} (source {other.name!r}) are the same data. What is "
-                    "released of one data set is paid from one budget. Give both sources the same dataset and budget.",
+                    f"{source.dataset!r} and {other.dataset!r} (source {other.name!r}) are the same data. All "
+                    f"releases of one data set are paid from one budget. Give both sources the same dataset and "
+                    f"budget.",
                 )
         earlier.append((source, text, mine))
 
@@ -271,8 +272,8 @@ def _same(source: PlanSource, text: str, named: str, *, shared: bool) -> bool:
 
 
 _SECRET = (
-    "{!r} is among the confidential data, or holds some of them. Here goes what everyone may know, because `check` "
-    "prints what follows from it. Name a public table or an earlier release, or leave it out."
+    "{!r} is among the confidential data, or holds some of them. Only public facts belong here, because `check` "
+    "prints what follows from them. Name a public table or an earlier release, or leave it out."
 )
 
 

@@ -236,9 +236,9 @@ class CountRequest:
             f"Not drawn, but sums of drawn tables, for nothing: by {sums}.": bool(sums) and query is self.queries[0],
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
             and "research" not in self.source.output.forms,
-            alone + "log-laplace multiplies, so that the error grows with the count itself.": told.follows == "count",
+            alone + "log-laplace multiplies, so the error grows with the count itself.": told.follows == "count",
             "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most,
-            "Where a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
+            "If a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
             and (told.at_most or told.follows in ("count", "left out")),
         }
         if isinstance(unit, EstablishmentNodes):

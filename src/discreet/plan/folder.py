@@ -35,8 +35,8 @@ def output_faults(file: PlanFile, standings: Mapping[str, Standing], present: se
         elif source.resolve().is_relative_to(folder.resolve()):
             yield Fault(
                 place,
-                "the confidential data lie inside it, and whoever hands the folder on hands on the data. Name a folder "
-                "for releases alone.",
+                "the confidential data are inside it, and anyone who hands the folder on hands on the data. Name a "
+                "folder for releases alone.",
             )
     existing = next(part for part in (folder, *folder.resolve().parents) if part.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):

@@ -71,7 +71,7 @@ def _refuse(plans: Sequence[PlanFile], out: Path) -> None:
         (
             len(shown) > 1,
             "The plans write other forms or formats.",
-            "One plan has one output, and what was paid for keeps its files.",
+            "One plan has one output folder, and releases that were paid for keep their files.",
             "Write the same in [output] of all.",
         ),
         (os.path.lexists(out), f"{str(out)!r} is there.", "A new plan replaces nothing.", "Name another file."),

@@ -133,8 +133,8 @@ def _two_budgets(plan: Plan) -> Iterator[Fault]:
         if budget.ledger != ledger:
             yield Fault(
                 (*place, "ledger"),
-                f"{budget.ledger!r} is another ledger than {ledger!r} of source {ledgers[ledger]!r}. One ledger keeps "
-                "count for a plan, so that one bundle proves all of it. Name the same, or write two plans.",
+                f"{budget.ledger!r} is another ledger than {ledger!r} of source {ledgers[ledger]!r}. One plan has "
+                f"one ledger, so one bundle proves all of it. Name the same, or write two plans.",
             )
         elif budget != known.budget or source.unit != known.unit:
             what = "budget" if budget != known.budget else "unit"

@@ -41,7 +41,7 @@ def refuse_alone(rule: Suppress | None, forms: Sequence[Form]) -> None:
     if "research" not in forms:
         raise DataError(
             "suppress was given, and the research form is not written.",
-            "A reviewer computes from it again what the rule leaves out.",
+            "A reviewer uses it to compute again what the rule leaves out.",
             "Add 'research' to forms of [output], or leave the rule out.",
             about="suppress",
         )

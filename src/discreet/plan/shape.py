@@ -72,8 +72,8 @@ class Suppress(Section):
 def _rising(factors: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
     if not factors[0] <= factors[1] < 1:
         raise PlanError(
-            f"{written([float(factor) for factor in factors])} are no distances of factors from 1.",
-            "A factor is off 1 by at least the first and at most the second, and that is below 1.",
+            f"{written([float(factor) for factor in factors])} are not distances of factors from 1.",
+            "The distance of a factor from 1 is at least the first and at most the second, which is below 1.",
             "Use for example [0.05, 0.15].",
         )
     return factors
@@ -83,22 +83,24 @@ class Compare(Section):
     """compare = { file = "qcew.csv" }: a public table of the agency, beside which the release is shown."""
 
     file: PathText = Field(description="Its file, relative to the plan; everybody may know it.")
-    title: Line = Field("", description="What the report calls it, for example 'QCEW 2025'.")
+    title: Line = Field("", description="Its name in the report, for example 'QCEW 2025'.")
     columns: dict[Text, Text] = Field(
         default_factory=dict,
-        description="What the file calls an attribute or a number of ours: { county = 'area_fips', count = 'emp' }.",
+        description="The file's name of an attribute or a number of ours: { county = 'area_fips', count = 'emp' }.",
     )
     where: Where = Field(default_factory=dict, description="Its rows to keep, by its own columns: { own = ['5'] }.")
     flag: Text | None = Field(None, description="The column that says whether a number is suppressed.")
     suppressed: Annotated[tuple[Line, ...], AfterValidator(different)] = Field(
-        (), description="What is written where a number is suppressed, for example ['N']; an empty one always is."
+        (),
+        description="Values of the flag that mark a suppressed number, for example ['N']; an empty number is "
+        "always suppressed.",
     )
     factors: Annotated[tuple[Share, Share], AfterValidator(_rising)] | None = Field(
-        None, description="Where the agency infuses noise: how far its factors are off 1, for example [0.05, 0.15]."
+        None, description="If the agency infuses noise: the distance of its factors from 1, for example [0.05, 0.15]."
     )
 
 
-COMPARED = "A public table of the agency, beside which the release is shown: { file = 'qcew.csv' }."
+COMPARED = "A public table of the agency that is shown beside the release: { file = 'qcew.csv' }."
 
 
 class _Tables(_Release):
@@ -117,7 +119,7 @@ class _Tables(_Release):
     compare: Compare | None = Field(None, description=COMPARED)
     stratum: Text | None = Field(None, description="The workplace attribute by which the report divides the error.")
     establishments: StrictBool = Field(
-        False, description="Whether the number of establishments, which is public, is published beside, without noise."
+        False, description="Whether the number of establishments is also published, without noise; it is public."
     )
 
 
@@ -240,7 +242,7 @@ class ModelSection(_Release):
     )
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
     series: Attributes = Field((), description="For lag(y, 1) in the formula: the public columns that name a series.")
-    time: Text | None = Field(None, description="For the same: the public column that counts periods.")
+    time: Text | None = Field(None, description="For lag(y, 1) in the formula: the public column that counts periods.")
 
     @property
     def asked(self) -> str:
@@ -285,7 +287,7 @@ class AlarmsSection(Section):
     rate: Probability = Field(
         Fraction(1, 10), description="The largest chance that a cell without a change raises an alarm."
     )
-    least: Amount = Field(Fraction(0), description="By how much a number must have changed at least.")
+    least: Amount = Field(Fraction(0), description="The least change of a number that is listed.")
     direction: Literal["either", "decline", "increase"] = Field("either", description="Which changes count.")
 
 
@@ -322,7 +324,7 @@ class Plan(Section):
 
     title: Line = Field("", description="The title of the report.")
     source: Annotated[dict[SourceName, SourceSection], Field(min_length=1)] = Field(
-        description="Where there are several: each source by its name, with its tables [source.jobs.data], ..."
+        description="With several sources: each by its name, with its tables [source.jobs.data], ..."
     )
     release: Annotated[tuple[AnyRelease, ...], Field(min_length=1, max_length=RELEASES)] = Field(
         description="What is released, in order."

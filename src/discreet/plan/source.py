@@ -115,9 +115,9 @@ class Data(Section):
     quarters: Annotated[tuple[Category, ...], AfterValidator(different)] = Field(
         (), description="For flows and changes: all quarters of the job histories in their order, ['2024Q1', ...]."
     )
-    time: Text = Field("quarter", description="For the same: the column that has the quarter.")
+    time: Text = Field("quarter", description="For flows and changes: the column that has the quarter.")
     labels: dict[str, dict[str, Line]] = Field(
-        default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
+        default_factory=dict, description="Names of categories in the basic form: [data.labels.sector] 11 = 'Farming'."
     )
 
     @property
@@ -132,11 +132,13 @@ class EstablishmentsUnit(Section):
 
     kind: Literal["establishments"]
     alpha: Annotated[Amount, above_zero("0.1")] = Field(
-        description="The share by which one workforce may grow unnoticed, for example 0.1."
+        description="The share by which one workforce may grow without being noticed, for example 0.1."
     )
     strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
     substitution: StrictBool = Field(
-        False, description="Whether one worker of another kind, or with another employer, is inside the same epsilon."
+        False,
+        description="Whether the exchange of a worker for one of another kind or employer costs one "
+        "epsilon, and not two.",
     )
 
     def unit(self) -> Unit:
@@ -225,7 +227,9 @@ class Public(Section):
         None,
         description="A table with some workplace attributes, `jobs`, and optionally `largest`, its bound `at_most`.",
     )
-    previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
+    previous: PathText | None = Field(
+        None, description="The folder of an earlier release, whose counts are used instead."
+    )
 
 
 AnyUnit: TypeAlias = Annotated[
@@ -246,7 +250,9 @@ class LevelsSection(Section):
 
     levels: Attributes = Field(description="From the finest to the coarsest, for example ['naics6', 'naics2'].")
     prefix: tuple[StrictInt, ...] | None = Field(
-        None, description="How many first characters of the finest code make each level's, for example [6, 2]."
+        None,
+        description="The number of first characters of the finest code that make the code of each level, for "
+        "example [6, 2].",
     )
     lookup: PathText | None = Field(None, description="A file with one column per level; relative to the plan.")
 
@@ -263,7 +269,7 @@ AnyLevels: TypeAlias = Annotated[
 class SourceSection(Section):
     """[source.jobs]: one of several sources, with tables of its own: [source.jobs.data], [source.jobs.unit], ..."""
 
-    data: Data = Field(description="Where the confidential data are and what is public about them.")
+    data: Data = Field(description="The place of the confidential data, and the public facts about them.")
     hierarchy: dict[str, AnyLevels] = Field(
         default_factory=dict,
         description="Which workplace attributes follow from which, the finest first: place = ['county', 'state'].",

@@ -216,7 +216,7 @@ def _other_policy(known: Budget) -> str:
     has = "none" if known.policy is None else f"{readable(known.policy.limit)} for each {known.policy.each}"
     return (
         f"another amount for each period is asked for {known.dataset!r} than the ledger has, which is {has}. A budget "
-        "is opened once. Write that, leave it out, or have whoever answers for the data change it in the ledger "
+        "is opened once. Write that, leave it out, or ask the owner of the data to change it in the ledger "
         "(`discreet ledger budget`), with a reason."
     )
 
@@ -225,20 +225,20 @@ def _other_total(known: Budget, asked: Loss) -> str:
     return (
         f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
         f"{amounts(known.spent)} spent and {amounts(known.remaining)} left. A budget is opened once. Write that total, "
-        "or have whoever answers for the data change it in the ledger (`discreet ledger budget`), with a reason."
+        "or ask the owner of the data to change it in the ledger (`discreet ledger budget`), with a reason."
     )
 
 
 def _other_unit(known: Budget, asked: str) -> str:
     return (
         f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
-        "not add up. Use that unit, or have whoever answers for the data open a second budget in the ledger."
+        "not add up. Use that unit, or ask the owner of the data to open a second budget in the ledger."
     )
 
 
 def _too_dear(request: PlannedRelease, budget: Budget) -> str:
     return (
         f"it costs {amounts(request.guarantee.loss)}, but {amounts(budget.remaining)} is left of "
-        f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or have whoever answers for "
-        "the data raise the budget."
+        f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or ask the owner of the "
+        f"data to raise the budget."
     )

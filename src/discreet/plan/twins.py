@@ -33,8 +33,8 @@ def twins(file: PlanFile) -> Iterator[str]:
         if _held(mine, common) == _held(theirs, common):
             yield (
                 f"Sources {one.name!r} and {other.name!r} hold the same rows in all columns that both have, and have "
-                f"budgets of their own ({one.dataset!r}, {other.dataset!r}). What is released of one data set is paid "
-                "from one budget. Give both the same dataset."
+                f"budgets of their own ({one.dataset!r}, {other.dataset!r}). All releases of one data set are paid "
+                f"from one budget. Give both the same dataset."
             )
 
 

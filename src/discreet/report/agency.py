@@ -32,7 +32,7 @@ def blocks(found: Mapping[str, AgencyTable]) -> Iterator[Block]:
     yield Heading("Beside the agency's own tables")
     yield Prose(
         "Both sides of these comparisons are published numbers. Neither is the truth: the agency's are protected too, "
-        "by noise or by suppression, so a difference is no error of either."
+        "by noise or by suppression, so a difference is not an error of either."
     )
     for name, each in found.items():
         yield from _one(name, each)

@@ -103,15 +103,15 @@ def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss) -> s
         )
         if unit.strength == "weak":
             read += (
-                "That somebody knows all workers but those of a kind of which there are none otherwise; the weak "
-                "definition does not hide the size from them as it does from others. "
+                "This person knows all workers but those of one kind, and no other worker is of that kind. The "
+                "weak definition does not hide the size from them as it does from others. "
             )
     elif isinstance(unit, Workers):
         read += "Each worker is a step, so the size of a large establishment is not hidden. "
     else:
         read += (
-            f"All sizes up to {text(unit.theta)} are two steps apart, and all larger ones are left out: they cannot be "
-            "told apart better. "
+            f"All sizes up to {text(unit.theta)} are two steps apart, and all larger ones are left out: they "
+            f"cannot be distinguished better. "
         )
     if isinstance(loss, Approximate):
         read += f"With a probability of about {shown(loss.delta)} more may be learnt. "

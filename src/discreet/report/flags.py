@@ -5,8 +5,8 @@ from __future__ import annotations
 from discreet.lmm.private.notes import HOLD
 
 BAND = (
-    "The ends of posterior probabilities and quantiles hold what all rows at once would say, with a probability of "
-    "95 %, if the model is right. Answers are put together from parts of the rows: where a line is fitted to a curve, "
+    "The ends of posterior probabilities and quantiles contain the answer of all rows at once with a probability "
+    "of 95 %, if the model is right. Answers are combined from parts of the rows. If a line is fitted to a curve, "
     "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
 )
 LIMITS = {
@@ -15,18 +15,18 @@ LIMITS = {
     "probability": BAND,
     "quantile": BAND,
     "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
-    "and prior are right; several of them together do so less often. Where the parts of the rows scatter otherwise "
-    "than the model says, a note says so, and the interval should not be trusted.",
+    "and prior are right; several of them together do so less often. If the parts of the rows scatter differently "
+    "from the model, a note says so, and the interval should not be trusted.",
 }
 """What answers of each kind do not say."""
 
 FLAGS = {
     "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
     "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
-    "What is computed with it is too certain, fixed effects included where effects go with sizes of groups.",
+    "Estimates computed with it are too certain; so are fixed effects if effects depend on the sizes of groups.",
     "hardly seen": "The variance cannot be distinguished from zero under this noise and may be far too large; the "
-    "residual variance lacks what it takes, and standard errors of its effects are larger than they need be. If "
-    "effects go with sizes of groups, intervals of fixed effects may miss what a fit without noise says.",
+    "residual variance is smaller by that amount, and standard errors of its effects are larger than necessary. If "
+    "effects depend on the sizes of groups, intervals of fixed effects may miss the result of a fit without noise.",
     "not measured": "Noise that hides those who are protected together would hide these effects, so nothing was spent "
     "on them: they are 0, and the residual variance includes theirs. Standard errors of fixed effects allow for them.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
@@ -38,11 +38,13 @@ FLAGS = {
     "not checked": "Parts are too small, or too few for this epsilon, to see whether the model is right. Known before.",
     "model in doubt": "Small pieces of the rows say otherwise than larger ones, as with a line fitted to a curve: do "
     "not trust the answer.",
-    "wide scatter": "Parts scatter much more widely than the model says: the interval follows, its middle may be off.",
+    "wide scatter": "Parts scatter much more widely than the model says: the interval is wider, and its middle may "
+    "be off.",
     "end of search": "The answer may lie beyond what was searched. Give a larger `scale`.",
     "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
-    "informative sizes": "Effects go with the public sizes of their groups in a way that the model does not know of. "
+    "informative sizes": "Effects depend on the public sizes of their groups in a way that the model does not "
+    "include. "
     "The estimate was moved to what groups would say that count as without noise. Add `log_size(group)`, or "
-    "`size_class(group)`. Where noise hides whether they do, the estimate may be off by more than its interval.",
+    "`size_class(group)`. If noise hides whether they do, the estimate may be off by more than its interval.",
 }
 """The meaning of the words in the column `flag`, to be read before the estimates."""

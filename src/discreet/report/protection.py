@@ -51,8 +51,8 @@ def _protected(unit: Establishments | Workers | EstablishmentNodes) -> str:
 
 def _exchange(unit: Establishments) -> str:
     if unit.substitution:
-        return "Nor, within the same odds, of which kind a worker is, or who employs them."
-    return "Of which kind a worker is, or who employs them, takes two such changes: the odds move twice as far."
+        return "The kind of a worker and their employer are hidden within the same odds."
+    return "A change of a worker's kind or employer takes two such changes: the odds move twice as far."
 
 
 def _several(unit: Unit, jobs: int | None) -> str:

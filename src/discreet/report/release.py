@@ -34,8 +34,8 @@ FOLLOWS = {
     "largest": "The expected error of a {0} depends on the largest establishment of its cell, whose size is "
     "confidential.",
     "count": "The expected error of a {0} grows with the {0} itself, which is confidential.",
-    "left out": "The noise is the same for every {0}. The jobs of establishments that are left out come on top, and "
-    "how many these are is confidential.",
+    "left out": "The noise is the same for every {0}. The jobs of establishments that are left out add to this "
+    "error, and their number is confidential.",
     "nothing": "The expected error is the same for every {0}, whatever its cell.",
 }
 """The quantity on which the expected error of a count or a sum depends."""
@@ -244,10 +244,12 @@ def _label(release: Release, number: int) -> str:
 
 def _protection(facts: DataSet) -> Iterator[Block]:
     if not all(release.private for release in facts.releases):
-        yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
+        yield Note(
+            "warning", "The noise was seeded. Anyone who knows the seed can remove the noise: this is not private."
+        )
     yield Prose(
-        f"{plain_words(facts.unit, facts.jobs)}\n\nThis holds whatever else somebody knows, and it was paid for from a "
-        f"budget: the more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, "
+        f"{plain_words(facts.unit, facts.jobs)}\n\nThis is true whatever else somebody knows. It was paid for from "
+        f"a budget: the more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, "
         "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers "
         "without error."
     )
@@ -370,7 +372,7 @@ def _limits(facts: Facts) -> Iterator[Block]:
     ]
     units = {data.unit.key: data.unit for data in facts.datasets}.values()
     if any(isinstance(unit, Establishments | EstablishmentNodes) for unit in units):
-        told.insert(0, "That an establishment exists, where, in which sector and under which ownership is public.")
+        told.insert(0, "The existence, place, sector and ownership of an establishment are public.")
     if any(np.isfinite(table.lower).any() for table in tables):
         together = "all intervals together do so less often."
         kinds = dict.fromkeys(table.value for table in tables)

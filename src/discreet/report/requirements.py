@@ -13,8 +13,9 @@ from discreet.report.page import Block, Heading, Page, Prose, Table
 
 NOTES = (
     "* bounded for the weak attacker only, who knows no kinds of workers (section 4.2 of the paper). "
-    "+ bounded only as the paper's proof reads it (equation 30), with the number of all other workers held; Definition "
-    "4.3 holds the size of the establishment, so that other kinds shrink, down to nobody, and no bound is left."
+    "+ bounded only as the paper's proof reads it (equation 30), with the number of all other workers fixed; "
+    "Definition 4.3 fixes the size of the establishment, so other kinds shrink, down to nobody, and there is no "
+    "bound."
 )
 
 

@@ -156,7 +156,7 @@ class Rebuilt:
         asked, known = self.file.plan.alarms, kept_alarms(self.folder)
         if {*known} != {each.name for each in asked}:
             odd = sorted({*known} ^ {each.name for each in asked})[0]
-            raise RefutedError(f"{odd!r} is asked for, and missing, or there, and not asked for")
+            raise RefutedError(f"{odd!r} is requested and missing, or present and not requested")
         steps, wrong = alarm_steps(asked, self.requests, lambda each: kept_earlier(self.folder, each.name))
         if wrong:
             raise RefutedError(f"they are about what cannot be compared: {wrong[0].said(PLAN)}")
@@ -198,8 +198,8 @@ class Rebuilt:
             if (policy := source.tables.budget.policy()) not in (None, budget.policy):
                 raise RefutedError(f"{policy} is asked for {source.dataset!r}, and the ledger has another policy")
         if as_json(public_request(self.file)) != (self.folder / REQUEST).read_bytes():
-            raise RefutedError(f"{REQUEST} says more than a plan can ask for, or says it otherwise")
-        return f"every release asked for is there ({len(asked)}), each as the ledger was paid for"
+            raise RefutedError(f"{REQUEST} has content that no plan can request, or has it in another form")
+        return f"every requested release is present ({len(asked)}), each as the ledger was paid for"
 
     def check_names(self) -> str:
         """Which parts of the request nothing that was paid for or published depends on."""

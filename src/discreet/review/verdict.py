@@ -177,7 +177,7 @@ def _check_releases(releases: list[str], there: list[str]) -> None:
     folders = {name.partition("/")[0] for name in there if "/" in name}
     for name in releases:
         if name not in folders:
-            raise RefutedError(f"it lists the release {name!r}, of which no file is there")
+            raise RefutedError(f"it lists the release {name!r}, which has no file")
 
 
 def _files(folder: Path, there: list[str], listed: Mapping[str, str]) -> str:
@@ -313,7 +313,7 @@ def _description(plan: Rebuilt, name: str) -> str:
     if not odd and text.encode() != (plan.folder / name / ABOUT).read_bytes():
         odd = ["the way it is written"]
     if odd:
-        raise RefutedError(f"{ABOUT} says something else than discreet writes: {', '.join(odd)}")
+        raise RefutedError(f"{ABOUT} differs from what discreet writes: {', '.join(odd)}")
     return "sampler and columns in the words that discreet writes"
 
 

@@ -179,7 +179,7 @@ def refuse_file(out: Path, beside: Path, *, force: bool) -> None:
     if WORD not in out.name or out.suffix != ".parquet":
         raise DataError(
             (Argument("out", str(out)), f" does not say that the file is {WORD}, or that it is Parquet."),
-            f"Its name has the word {WORD} and ends in .parquet, so that nobody takes it for data.",
+            f"Its name has the word {WORD} and ends in .parquet, so that nobody mistakes it for data.",
             ("Use for example ", Argument("out", "jobs-synthetic.parquet"), "."),
             about="out",
         )
@@ -334,6 +334,6 @@ def _about(
             for known in releases
         },
         "margins": list(done.margins),
-        "not said": "How attributes go together that no table has together, who works where, and sizes of "
+        "not said": "The association of attributes that no table has together, who works where, and sizes of "
         "establishments follow declared shapes, not the data.",
     }

@@ -96,7 +96,7 @@ def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchie
     unknown = next((by for by in asked if by not in sets), None)
     if unknown is not None or not asked:
         raise DataError(
-            f"measure names the table by {', '.join(sorted(unknown or ())) or 'nothing'}, which is not asked for.",
+            f"measure names the table by {', '.join(sorted(unknown or ())) or 'nothing'}, which is not requested.",
             "It lists some of the tables.",
             "Add that table, or leave it out of measure.",
             about="measure",
@@ -105,7 +105,7 @@ def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchie
     for by in tables:
         if not any(covers(tables[i], by, hierarchies) for i in chosen):
             raise DataError(
-                f"The table by {', '.join(by)} is not drawn and is no sum of one that is.",
+                f"The table by {', '.join(by)} is not drawn and is not a sum of a drawn table.",
                 "A table follows from one that has its attributes, or levels below them in a declared hierarchy.",
                 "Add it to measure, or declare the hierarchy.",
                 about="measure",

@@ -1,6 +1,6 @@
 """The folder of a desk: desk.toml says what the desk may publish; everything else is found beside it by name.
 
-desk.toml     title, sources of data with their budgets, rules; written by whoever answers for the data
+desk.toml     title, sources of data with their budgets, rules; written by the owner of the data
 desk.db       accounts, sessions, plans, decisions, the audit log
 plans/        the plans, as `discreet run` takes them
 runs/         what each run said
@@ -79,8 +79,8 @@ class DataSource(_Settings):
             return ""
         return (
             f"{asked.key} is asked for {self.name!r}, whose unit is fixed in {SETTINGS}: {own.key}. Losses under "
-            "different units do not add up, so every plan on it protects the same. Use that unit, or have whoever "
-            f"answers for the data change {SETTINGS}."
+            f"different units do not add up, so every plan on it protects the same. Use that unit, or ask the "
+            f"owner of the data to change {SETTINGS}."
         )
 
 

@@ -86,8 +86,8 @@ def networks(addresses: Iterable[str]) -> tuple[Network, ...]:
             ) from None
         if found[-1].prefixlen == 0:
             raise PlanError(
-                f"{text[:60]!r} was given as the proxies, which is everybody. Whoever is believed about others must be "
-                "known. Name the proxies' own addresses.",
+                f"{text[:60]!r} was given as the proxies, which is everybody. The desk must know the proxy that it "
+                f"trusts about its clients. Name the proxies' own addresses.",
                 about="proxy",
             )
     return tuple(found)

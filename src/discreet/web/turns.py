@@ -47,7 +47,8 @@ class Turns:
         """A turn, when it comes; refused where too many of this person wait."""
         if sum(place.who == who for place in self.line) >= self.waiting:
             raise TooMuch(
-                f"One more was asked, and {self.each + self.waiting} {self.what} of yours are under way or wait. The "
+                f"One more was asked, and {self.each + self.waiting} {self.what} of yours are running or waiting. "
+                f"The "
                 f"desk does {self.each} at once for one person and lets {self.waiting} wait. Try again when one ends."
             )
         place = _Place(who)

@@ -98,8 +98,8 @@ def _unforeseen(error: BaseException) -> str:
         where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return (
-        f"The run ended with an unforeseen {type(error).__name__} at {where}. What is paid stays paid and can be "
-        "resumed. Resume the run; if it fails again, report this line."
+        f"The run ended with an unforeseen {type(error).__name__} at {where}. Releases that are paid for stay paid "
+        f"for and can be resumed. Resume the run; if it fails again, report this line."
     )
 
 

@@ -152,7 +152,7 @@ def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, n
         for j in np.flatnonzero(seen).tolist()
     }
     notes |= {
-        j: f"noise hides whether effects go with the sizes of their groups. If they do, {names[j]} may be off by "
+        j: f"noise hides whether effects depend on the sizes of their groups. If they do, {names[j]} may be off by "
         f"{unseen[j]:.2g} beside its standard error of {error[j]:.2g}. Spend more, or use fewer groups"
         for j in np.flatnonzero(~seen & (unseen > HARMLESS * error)).tolist()
     }

@@ -115,7 +115,7 @@ def variance_flags(
         if value <= floor:
             note = (
                 f"no variance of {name} was found above the noise: {value / unit[name]:.3g} is the least that is "
-                "looked for, not an estimate, and what is computed with it is too certain"
+                "looked for, not an estimate, and results computed with it are too certain"
             )
             found.append(Flag("variance", name, "not found", note))
         elif value > most:
@@ -130,10 +130,10 @@ def variance_flags(
     for name in unseen:
         note = (
             f"the variance of {name} is hardly seen: under this noise none below "
-            f"{(least or {})[name] / unit[name]:.3g} is told from 0. It may be far too large, what it takes is missing "
-            f"in the residual variance, and standard errors of effects of {name} are larger than they need be. Whether "
-            "effects go with the sizes of groups, which moves fixed effects, is not known either. Spend more, or use "
-            "fewer groups"
+            f"{(least or {})[name] / unit[name]:.3g} can be distinguished from 0. It may be far too large, the residual "
+            f"variance is smaller by that amount, and standard errors of effects of {name} are larger than necessary. "
+            "It is also unknown whether effects depend on the sizes of groups, which moves fixed effects. Spend more, "
+            "or use fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
         found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)
@@ -170,8 +170,8 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
         return []
     return [
         f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums cannot "
-        f"show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. Where "
-        "residuals vary with a column, or more in some series than in others, they may be too small"
+        f"show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. "
+        f"If residuals vary with a column, or more in some series than in others, they may be too small"
     ]
 
 

@@ -157,7 +157,8 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
     elif name not in lagged and _computed_from(x, y):
         yield (
             f"Column {name!r} is declared public and is computed from {response!r} of its row and rows nearby, such as "
-            "rounded earlier values, differences or running sums: it tells those responses. Name it under lagged if "
+            "rounded earlier values, differences or running sums: it reveals those responses. Name it under lagged "
+            "if "
             "they were published, or leave it out."
         )
     elif _means_of(x[both], y[both]):

@@ -129,7 +129,7 @@ def in_time(frame: AnyFrame, columns: Sequence[str], *, series: Sequence[str], t
     order = np.argsort(key, kind="stable")
     if not np.diff(key[order]).all():
         raise DataError(
-            f"Two rows of one series have the same {time!r}, so what is earlier is not known.",
+            f"Two rows of one series have the same {time!r}, so their order is not known.",
             f"A series, here {', '.join(series)}, has one row in a period.",
             ("Name all columns that tell series apart as ", Argument("series", [*series, "..."]), "."),
             about="series",

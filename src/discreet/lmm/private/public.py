@@ -209,8 +209,8 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:
     unit = np.sqrt(np.diag(XX))
     if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
         raise Unidentified(
-            f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly dependent "
-            "to be told apart. Use fewer columns: a lower degree, fewer levels, no interactions.",
+            f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly "
+            f"dependent to be estimated. Use fewer columns: a lower degree, fewer levels, no interactions.",
             about="formula",
         )
 

@@ -122,7 +122,7 @@ def release_mixed(
         columns = tuple(dict.fromkeys([*columns, *unit.by]))
         if lags:
             raise PrivacyError(
-                f"lag({response}, {lags[0]}) was asked for beside groups of rows that change together.",
+                f"lag({response}, {lags[0]}) was requested together with groups of rows that change together.",
                 "Lags are inside the guarantee of single rows.",
                 "Leave the lags out, or protect single rows.",
                 about="protect" if account is None else "formula",

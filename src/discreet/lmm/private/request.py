@@ -159,7 +159,7 @@ def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], t
     if lags and not (series and time):
         asked = f"lag({response}, {lags[0]})"
         raise PrivacyError(
-            f"{asked} asks for an earlier row, and it is not known which rows are earlier.",
+            f"{asked} needs an earlier row, but it is not known which rows are earlier.",
             "Series are named by columns, and periods counted by one; both are public.",
             ("Give ", Argument("series", ["county", "industry"]), " and ", Argument("time", "quarter"), "."),
             about="time" if series else "series",

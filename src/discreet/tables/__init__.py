@@ -1,4 +1,4 @@
-"""Counts of jobs by place, industry and worker: the cells, the noise that each needs, and what is published.
+"""Counts of jobs by place, industry and worker: the cells, the noise of each, and the published table.
 
 `cells` asks the engine for the statistics that mechanisms work on; `calibration` and `mechanisms` turn a count into a
 published count.

@@ -1,9 +1,9 @@
 """Advice on a budget: which tables to draw and what share of epsilon each gets, so that the total error is least.
 
 The error of a table falls with its epsilon, so the best split is found by handing out thousandths of epsilon where they
-take off most. Where tables are parts of one another, fewer may be drawn and the others added up; and where all are made
-to agree (`tables.consistency`), a count is a weighted mean of its own draw and of the sum of the finest draws in it.
-Expected errors of such means follow from the variances of their parts. Only public sizes and constants enter.
+take off most. If tables are parts of one another, fewer may be drawn and the others added up. If all are made to agree
+(`tables.consistency`), a count is a weighted mean of its own draw and of the sum of the finest draws in it. Expected
+errors of such means follow from the variances of their parts. Only public sizes and constants enter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNITS, MOST_UNITS = 1_000, 10_000
 """Parts in which epsilon is handed out: thousandths, or less for many tables."""
 
 MANY = 5
-"""Of so many tables every choice is tried; of more, only some."""
+"""Up to this number of tables every choice is tried; beyond it, only some."""
 
 PLACES = 150
 """Shares at which the error of a table is computed; between, it is interpolated."""
@@ -161,7 +161,7 @@ def advised(
 
 
 def _choices(workload: _Workloads, every: tuple[int, ...], finest: int | None) -> list[tuple[int, ...]]:
-    """Which tables to draw: all; where one has all others as sums, that one with any of the others."""
+    """The tables to draw: all; or, if all others are sums of one table, that one with any of the others."""
     if finest is None or len(every) == 1:
         return [every]
     others = [i for i in every if i != finest]
@@ -232,7 +232,7 @@ class _Workloads:
         return [float(u) for u in units]
 
     def _gains(self, i: int, start: int) -> Vector:
-        """What each unit from `start` on takes off the error of a table that is drawn alone."""
+        """The reduction of the error by each unit from `start` on, for a table that is drawn alone."""
         if i not in self._taken_off:
             at = np.arange(start, self.units + 1)
             places = np.unique(np.geomspace(start, self.units, PLACES).round())
@@ -267,7 +267,7 @@ class _Workloads:
         return found
 
     def _weights(self, curve: ErrorCurve) -> Vector:
-        """How much an error of one job in every count of each cell adds to the total."""
+        """The effect on the total of an error of one job in every count of each cell."""
         levels = curve.query.levels
         counts = jobs_of_a_count(curve.cells, levels)
         return np.asarray(levels / np.maximum(counts, 1) if self.relative else np.full(len(counts), float(levels)))
@@ -310,14 +310,14 @@ class _Workloads:
         return np.asarray(mean * np.sqrt(least / variance))
 
     def _groups(self, i: int) -> Integers:
-        """For each fine cell the cell of another table that it is part of."""
+        """For each fine cell, the cell of another table that contains it."""
         if i not in self._parts:
             assert self.finest is not None
             self._parts[i] = _groups(self.curves[self.finest].cells, self.curves[i].cells)
         return self._parts[i]
 
     def _members(self, i: int) -> Any:
-        """How many fine counts of each class are in a count of each cell: a sparse matrix."""
+        """The number of fine counts of each class in a count of each cell: a sparse matrix."""
         from scipy import sparse
 
         if i not in self._kept:
@@ -339,7 +339,7 @@ class _Errors:
 
 
 def _groups(fine: PublicCells, coarse: PublicCells) -> Integers:
-    """For each fine cell the coarse cell that it is part of."""
+    """For each fine cell, the coarse cell that contains it."""
     names = coarse.keys.column_names
     if not names:
         return np.zeros(len(fine.jobs), dtype=np.int64)
@@ -355,7 +355,7 @@ def _mean_error(variance: Vector, fourth: Vector, shape: Vector) -> Vector:
 
 
 def _hull_gains(totals: Vector) -> Vector:
-    """What each further unit takes off, on the lower convex hull of totals by unit: never more than the one before."""
+    """The reduction by each further unit, on the lower convex hull of totals: never more than by the one before."""
     hull = [0]
     for i in range(1, len(totals)):
         while len(hull) > 1:
@@ -368,7 +368,7 @@ def _hull_gains(totals: Vector) -> Vector:
 
 
 def _polished(units: Sequence[float], least: Sequence[int], value: Callable[[Sequence[float]], float]) -> list[float]:
-    """Units moved from one table to another for as long as that helps, in steps that become smaller."""
+    """Move units from one table to another as long as that helps, in decreasing steps."""
     best, here = list(units), value(units)
     step = 256
     while step:

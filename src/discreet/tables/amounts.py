@@ -1,7 +1,7 @@
 """Sums of a declared magnitude: a count whose workers add up to a cap each, in place of one.
 
 An establishment's amount v may grow to max((1 + alpha) v, v + cap) between neighbours. In units of the cap that is the
-growth of a workforce, so the laws and proofs of counts hold, as far as they do not need whole workers
+growth of a workforce, so the laws and proofs of counts apply, unless they need whole workers
 (docs/proofs/magnitudes.md).
 """
 
@@ -53,6 +53,6 @@ def of_amounts(mechanism: Mechanism, cap: int, *, weakly: bool) -> Mechanism:
 
 
 def amounts_hidden(guarantee: Guarantee, name: str, magnitude: Magnitude) -> Guarantee:
-    """What is promised of sums: amounts are hidden up to a share or the cap, by a proof of their own."""
+    """The promise about sums: amounts are hidden up to a share or the cap, by a proof of their own."""
     notes = (WHOLE_UNITS, CLIPPED) if magnitude.beyond == "clip" else (WHOLE_UNITS,)
     return replace(guarantee.noted(*notes), proof=PROOF, magnitude=(name, magnitude.cap))

@@ -2,8 +2,8 @@
 
 An attacker has the published counts, the public list of establishments, and where stated one fact from elsewhere. He
 returns claims; whether they are true is found by `score`, which only someone with the confidential table can call.
-Nothing here knows how the table was protected, so the same attacks run on noise infusion and on a formal release.
-Published tables have one row per workplace cell and one column per level of the workers' attributes.
+This module does not know how the table was protected, so the same attacks run on noise infusion and on a formal
+release. Published tables have one row per workplace cell and one column per level of the workers' attributes.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def reidentification(
 
 @dataclass(frozen=True, slots=True)
 class PercentTest:
-    """How well somebody tells an establishment's amount from one that is larger by a share.
+    """How well somebody can distinguish an establishment's amount from one that is larger by a share.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is asked of a table, checked without data: `by`, `where`, the `split` among several, groups to shrink to."""
+"""The request for a table, checked without data: `by`, `where`, the `split` among several, groups to shrink to."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def refuse_existence(unit: Unit, *, listed: bool) -> None:
 
 
 def unlisted(unit: Workers | EstablishmentNodes, by: Sequence[str], kept: Sequence[str]) -> DataError:
-    """What is said of cells and filters of workplace attributes whose values only jobs would tell."""
+    """The refusal of cells and filters of workplace attributes whose values are known only from jobs."""
     asked = [f"by {', '.join(by)}"] * bool(by) + [f"where {', '.join(kept)} is kept"] * bool(kept)
     return DataError(
         f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without "

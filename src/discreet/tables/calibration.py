@@ -1,8 +1,8 @@
 """The least noise that keeps a promise: one entry point for all mechanisms, and the checks that they share.
 
 `calibrate` turns (mechanism, unit, loss) into constants before any data are read. "paper" gives the constants of the
-Tables paper, so that its figures can be reproduced; "tight" the smallest ones that the definition allows. How, and the
-inequality that says when none does, is in the file of each mechanism; derivations are in docs/proofs.
+Tables paper, which reproduce its figures; "tight" the smallest ones that the definition allows. The file of each
+mechanism has the method, and the inequality that says when there is none; derivations are in docs/proofs.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def baseline(
     delta: Number | None,
     calibration: Calibration,
 ) -> Mechanism:
-    """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
+    """Under other units the table's vector moves by at most 1, or theta, in L1, so all levels cost one epsilon."""
     if kind is not only:
         raise PrivacyError(
             f"{kind.name} does not protect {unit.key}.",

@@ -5,9 +5,9 @@ that share establishments, is the largest establishment's whole workforce. Aggre
 No noise here.
 
 The plan has two group-bys and no more: jobs by establishment, with one counter per worker level, then establishments
-by workplace cell. Because an establishment has one value of each workplace attribute, the first needs no other key
-when the public list of establishments brings the attributes in; and the wide counters give every level's sum and
-maximum, and the whole workforce's, from the same pass.
+by workplace cell. An establishment has one value of each workplace attribute. So the first needs no other key if the
+public list of establishments gives the attributes. The wide counters give every level's sum and maximum, and those of
+the whole workforce, in the same pass.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Cells:
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
     lineage : the parents of the keys' codes, where hierarchies are declared. Public.
     gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
-    unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if asked for: level c is in
+    unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if requested: level c is in
         the set of column A if bit c of A is 1.
     second : the second largest establishment's jobs, as `largest`, if asked for; 0 where there is one only.
     """
@@ -97,12 +97,13 @@ def cell_statistics(
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
-    `where` keeps the listed values of an attribute: of a workplace attribute, it drops establishments; of a worker
-    attribute, it drops jobs but no establishment, since that these exist is public. Jobs of an establishment whose
-    whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
-    `gains` names two levels: over the establishments with more jobs of the first, how many more is added up. With a
-    `magnitude`, its amounts are added up in place of jobs. With `unions`, the largest establishment's jobs in every
-    set of levels are found, too; there are 2^d, so d is small. With `second`, those of the second largest are.
+    `where` keeps the listed values of an attribute. A filter on a workplace attribute drops establishments. A filter on
+    a worker attribute drops jobs but no establishment, because the existence of establishments is public. Jobs of an
+    establishment whose whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts
+    are refused. `gains` names two levels: over the establishments with more jobs of the first, how many more is added
+    up. With a `magnitude`, its amounts are added up instead of jobs. With `unions`, the largest establishment's jobs in
+    every set of levels are also computed; there are 2^d sets, so d is small. With `second`, those of the second largest
+    are.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -168,7 +169,7 @@ def _allowed(
 def refuse_absent(jobs: Jobs, where: Mapping[str, Sequence[Label]]) -> None:
     """Refuse a filter for values of workplace attributes that no establishment has, before anything is paid.
 
-    Where establishments are is public, so an empty place reveals nothing about any workforce.
+    The places of establishments are public, so an empty place reveals nothing about any workforce.
     """
     import narwhals.stable.v2 as nw
 
@@ -370,7 +371,7 @@ def ordered(keys: pa.Table) -> pa.Table:
 
 
 def _order(keys: Sequence[pa.Array], rows: int) -> Integers:
-    """Where the sorted rows are, whose keys all differ: one number stands for all keys of a row, in their order.
+    """The places of the sorted rows, whose keys all differ: one number represents the keys of a row, in their order.
 
     Numbers that fill their range are put in their places; only others are compared.
     """

@@ -2,7 +2,7 @@
 
 An establishment may grow in every quarter at once, by a share alpha of its workforce then or by one worker. Such steps
 fill a box. Rings in the norm whose ball is the hull of that box and its negative have the same noise for a level and
-for a change, which errs less than the difference of two releases (docs/proofs/changes.md). Workers need not be
+for a change, which has less error than the difference of two releases (docs/proofs/changes.md). Workers need not be
 followed: only the counts of every quarter are read.
 """
 
@@ -60,7 +60,7 @@ POINTS, FINE = 2**15, 2.0**24  # coarse enough that doubles decide nearly every 
 
 
 class QuarterNoise(Protocol):
-    """What is asked here of a mechanism: rings around vectors, each count with a scale of its own."""
+    """The required kind of mechanism: rings around vectors, with a scale for each count."""
 
     @property
     def name(self) -> str: ...
@@ -284,8 +284,8 @@ def expected_errors(noise: QuarterNoise, largest: Vector) -> Mapping[str, Vector
 def ratio_to_releases(noise: QuarterNoise, largest: float = 1000.0) -> float | None:
     """The error of a change over that of the difference of two of k single releases with a k-th of epsilon each.
 
-    Single releases have the default noise for one count; the difference of two errors is taken to be root two times
-    as large as one, as for normal noise: a little less than it is. None where they are not possible.
+    Single releases have the default noise for one count. The difference of two errors is taken as root two times one
+    error, as for normal noise, which is a little too small. None where they are not possible.
     """
     size, share = np.array([largest]), noise.loss.amounts["epsilon"] / noise.law.d
     kind = default(noise.unit, share, cells=1, everyone=True)

@@ -1,12 +1,12 @@
 """Tables of one release made to agree, in non-negative integers: post-processing that costs nothing.
 
 The finest table has every attribute of the others, so each other table is a sum of its cells. The fine counts are
-moved as little as weighted least squares allows. A cell's weight has to follow the size of its noise, which is
-confidential, and a weight that follows the noise itself makes totals fall: cells that drew low would be trusted more.
-So the shares in which a gap is handed out follow fitted counts, or noisy sizes where those were paid for, while a table
-is trusted as a whole, by one number that no single draw moves; then the total is a combination of the tables' totals,
-and as unbiased as they are (docs/proofs/consistency.md). Negative counts are projected away from the total down,
-keeping it; remainders are handed out so that integers add up.
+moved as little as weighted least squares allows. A cell's weight should depend on the size of its noise, which is
+confidential. A weight that depends on the noise itself makes totals fall, because cells that drew low would be trusted
+more. So the shares of a gap depend on fitted counts, or on noisy sizes if those were paid for. A table is trusted as a
+whole, by one number that no single draw moves. The total is then a combination of the tables' totals, and as unbiased
+as they are (docs/proofs/consistency.md). Negative counts are projected away from the total down, keeping it; remainders
+are handed out so that integers add up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RAKES = 20
 """Rounds in which sums across the levels are brought back after negative counts were taken away."""
 
 REFITS = 2
-"""How often the shares in which gaps are handed out are taken from the counts fitted before."""
+"""The number of times that the shares of gaps are computed from the counts fitted before."""
 
 CLOSE = 0.25
 """Noisy sizes tell where the noise is better than counts do if the noise on their logarithm is at most this."""
@@ -111,7 +111,7 @@ def trust(
 ) -> Vector:
     """A sum's variance over that of the fine counts in it: one number for all sums of a table.
 
-    The largest establishment of a sum is that of one of its fine cells, so the variance of the sum's own noise is the
+    The largest establishment of a sum is that of one of its fine cells. So the variance of the sum's own noise is the
     largest of theirs, times the ratio of the two mechanisms. `own` are better stand-ins where sizes are known.
     """
     size = np.array([MOST_WORKERS])
@@ -218,7 +218,7 @@ def project(
 ) -> Vector:
     """The nearest non-negative numbers with a given sum in every group, or their own where that is not below zero.
 
-    Squares are over `weights`, the variances of `x`, so that what varies more gives more.
+    Squares are divided by `weights`, the variances of `x`, so numbers that vary more change more.
     """
     weights = np.ones_like(x) if weights is None else weights
     order = np.lexsort((-x / weights, groups))
@@ -245,8 +245,8 @@ def _within(numbers: Vector, starts: Integers, lengths: Integers) -> Vector:
 def round_to_totals(x: Vector, groups: Integers) -> Integers:
     """Integers within one of `x` whose sums are the rounded sums of every group.
 
-    Each is the step of the rounded running sum, so that any run of neighbours keeps its sum within one as well: what
-    is sorted alike in every group adds up across the groups.
+    Each is the step of the rounded running sum, so any run of neighbours also keeps its sum within one: groups with the
+    same order add up across the groups.
     """
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.r_[True, groups[order][1:] != groups[order][:-1]])
@@ -262,8 +262,8 @@ def round_to_totals(x: Vector, groups: Integers) -> Integers:
 def round_across(x: Vector, groups: Integers, across: Sequence[Integers]) -> Integers:
     """Integers next to `x` whose sums are the rounded sums of every group, and nearly those of the sums `across` them.
 
-    The groups are divided by one of these after the other, and at last into counts; all that share a part so far have
-    lost or won by rounding decides what is rounded up.
+    The groups are divided by one of these after the other, and at last into counts. What all counts of a part have lost
+    or won by rounding so far decides what is rounded up.
     """
     total = np.rint(_summed(x, groups)).astype(np.int64)
     for member in (*sorted(across, key=lambda member: int(member.max())), np.arange(x.size)):
@@ -291,7 +291,7 @@ def _divided(value: Vector, group: Integers, total: Integers, across: Sequence[I
 
 
 def members_of(fine: CountRelease, coarse: CountRelease) -> Integers:
-    """For each fine count, in row order, the position of the coarse count it belongs to."""
+    """For each fine count, in row order, the position of the coarse count that contains it."""
     total = not coarse.keys.column_names  # a table of no columns forgets its only row
     rows = np.zeros(len(fine.counts), dtype=np.int64) if total else positions(fine.keys, coarse.keys, fine.lineage)
     places = [fine.worker_by.index(name) for name in coarse.worker_by]

@@ -1,8 +1,8 @@
 """Tables that are sums of one that was drawn: they cost nothing of their own.
 
 The interval of a sum rests on the variances of the noise in it, which are confidential. But the largest establishments
-x_i of the m cells of a sum are at most their counts, which add up to N, and none is larger than X: the sum of x_i^2 is
-at most N X. So the noise of the sum has a root mean square of at most sqrt(a^2 N X + c^2 m), a and c the mechanism's
+x_i of the m cells of a sum are at most their counts, which add up to N, and none is larger than X. So the sum of x_i^2
+is at most N X. So the noise of the sum has a root mean square of at most sqrt(a^2 N X + c^2 m), a and c the mechanism's
 constants, and Chebyshev's inequality bounds it. X is bounded by the cells' own upper ends (docs/proofs/consistency.md).
 """
 

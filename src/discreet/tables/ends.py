@@ -60,8 +60,8 @@ def _tail(law: Tail) -> tuple[Vector, Vector]:
 def pivot_quantile(law: Tail, exponent: float, level: float, within: float = np.inf) -> float:
     """q with P(|Z| e^(-l L) > q, |Z| <= within) <= 1 - level, Z one coordinate of the law and L ~ Laplace(1).
 
-    On a grid of ln q with T(u) = P(e^u < |Z| <= within), which falls: over every step of l L the larger end stands for
-    all of it, and so does 1 below the grid. What is told is never too small, and at most two steps too large.
+    On a grid of ln q with T(u) = P(e^u < |Z| <= within), which falls: in every step of l L the larger end is used, and
+    1 below the grid. The result is never too small, and at most two steps too large.
     """
     u, tail = _tail(law)
     if np.isfinite(within):

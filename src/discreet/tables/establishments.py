@@ -1,4 +1,4 @@
-"""Every establishment's own histogram of workers: what noise infusion multiplies, and what attacks are scored against.
+"""Every establishment's own histogram of workers: noise infusion multiplies it, and attacks are scored against it.
 
 Haney et al. (2017, section 5.1) call the table WorkplaceFull: one row per workplace w with its counts h(w, c) over all
 combinations c of the workers' attributes. This is as confidential as the jobs themselves; formal mechanisms need only
@@ -51,7 +51,7 @@ class Histograms:
 
     @property
     def establishments(self) -> Integers:
-        """How many there are in each workplace cell, shape (cells,). Public."""
+        """The number of establishments in each workplace cell, shape (cells,). Public."""
         return np.diff(self.start, append=len(self.counts))
 
     def total(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -72,7 +72,7 @@ class Histograms:
         )
 
     def second(self, values: Integers) -> Integers:
-        """In each workplace cell the second largest of something that each of its establishments has; 0 if alone."""
+        """The second largest value among the establishments of each workplace cell; 0 if there is only one."""
         most = np.maximum.reduceat(values, self.start, axis=0)
         top = values == np.repeat(most, self.establishments, axis=0)
         below = np.maximum.reduceat(np.where(top, 0, values), self.start, axis=0)
@@ -94,7 +94,7 @@ def histograms(
 ) -> Histograms:
     """Count every establishment's jobs by every combination of the workers' attributes.
 
-    A workplace cell that holds one establishment is a cell like any other, so the plan and `where` are those of
+    A workplace cell that holds one establishment is a cell like any other. So the plan and `where` are those of
     `cell_statistics`, with the establishment's identifier as one more workplace attribute.
     """
     import narwhals.stable.v2 as nw

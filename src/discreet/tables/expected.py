@@ -1,8 +1,8 @@
 """The expected error of published integers, computed before anything is read.
 
 Each mechanism computes its own numbers. The scale of the noise depends on the size of the largest establishment, which
-is confidential, so the size is an argument here. Where the error also depends on how the jobs of a cell divide into
-kinds of workers, these functions report the largest possible error.
+is confidential, so the size is an argument here. If the error also depends on how the jobs of a cell divide into kinds
+of workers, these functions report the largest possible error.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ByLargest(Mapping[int, float]):
     Attributes
     ----------
     at_most : the sizes whose error is an upper bound, because it depends on how workers divide into kinds.
-    follows : what the error depends on. The size, in any cell; or the count itself, or the jobs left out, and then the
-        errors are those of a cell with no other establishment; or nothing.
+    follows : what the error depends on. The size, in any cell; or the count itself, or the jobs left out, with the
+        errors of a cell that has no other establishment; or nothing.
     """
 
     errors: Mapping[int, float]
@@ -95,7 +95,7 @@ def _at(table: ByLargest, size: int) -> tuple[float | None, bool]:
 
 
 def told(error: float, at_most: bool = False) -> str:
-    """An error in three digits, and that it is a bound."""
+    """An error in three digits, marked if it is a bound."""
     return f"{'at most ' * at_most}{three_digits(error, up=at_most):,.15g}"
 
 

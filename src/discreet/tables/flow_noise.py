@@ -36,7 +36,7 @@ _ROUNDED: Mapping[str, float] = {
     **{name: sum(map(abs, parts)) / 2 for name, parts in FLOWS.items()},
     "mean": 1.0,
 }
-"""How far a flow moves where each of its coordinates is rounded; (2 stayed + came + left) / 2 has two halves more."""
+"""How far a flow moves if each of its coordinates is rounded; (2 stayed + came + left) / 2 has two halves more."""
 
 
 def flows_of(vectors: Integers) -> Integers:
@@ -119,10 +119,10 @@ class FlowNoise:
         return found
 
     def _most_scale(self, vectors: Integers, *, miss: float) -> Vector:
-        """What the scale of a cell exceeds with probability `miss` at most.
+        """A value that the scale of a cell exceeds with probability at most `miss`.
 
-        The workers of the largest establishments of k quarters are at most the employment of all of them, and the sum
-        of scales is at most a share of these workers and k.
+        The workers of the largest establishments of k quarters are at most the employment of all of them. So the sum of
+        scales is at most a share of these workers, and k.
         """
         total = (vectors @ np.array(FLOWS["employment"])).astype(np.float64) + _ROUNDED["employment"]
         reach = self.factor * quantile(self.law, "employment", miss)
@@ -175,7 +175,7 @@ def quantile(law: Rings, flow: str, miss: float) -> float:
 
 @lru_cache(maxsize=16)
 def _radii(law: Rings) -> tuple[Vector, Vector, float]:
-    """Upper ends of cells of the logarithm of the radius, how likely each is, and what lies beyond the last."""
+    """Upper ends of cells of the logarithm of the radius, their probabilities, and the probability beyond the last."""
     near, far = np.log(law.radius_range).tolist()
     edges = np.exp(np.linspace(near, far, RADII + 1))
     survival = law.radius_survival(edges)

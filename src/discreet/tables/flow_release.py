@@ -1,7 +1,7 @@
 """Published flows of a quarter: everything here may be shown to anybody.
 
-All flows and rates follow from five published whole numbers, so that beginning + accessions = end + separations and
-creation - destruction = end - beginning hold exactly, and JCR - JDR = AR - SR with them.
+All flows and rates are computed from five published whole numbers. So beginning + accessions = end + separations and
+creation - destruction = end - beginning hold exactly, and so does JCR - JDR = AR - SR.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Flows of a quarter: accessions, separations, jobs created and destroyed, by cells of establishments.
 
-Every job of the quarter stayed, came, left, or came and left (`histories`). Jobs created are what establishments have
-gained: over those where more came than left, how many more. One more worker moves the five numbers by one step of a
-norm (`noise.flow_body`), so that all flows and rates cost one epsilon. Price and expected errors need no data.
+Every job of the quarter stayed, came, left, or came and left (`histories`). Jobs created are the gains of
+establishments: over those where more came than left, the difference. One more worker moves the five numbers by one step
+of a norm (`noise.flow_body`), so all flows and rates cost one epsilon. Price and expected errors need no data.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class PreparedFlows(PreparedMovement[FlowRelease]):
     def again(self, table: pa.Table) -> FlowRelease:
         """The release from beginning employment, accessions, separations and jobs created of a published table.
 
-        Numbers of jobs that came and left do not follow from flows; none of what is published depends on them.
+        Numbers of jobs that came and left do not follow from flows; no published number depends on them.
         """
         beginning, accessions, separations, creation = (
             np.array(table[name], dtype=np.int64) for name in ("beginning", "accessions", "separations", "creation")
@@ -169,7 +169,8 @@ def span(quarters: Sequence[Label]) -> Label:
 
 
 def size_of(largest: Integers, sizes: NoisySizes) -> Integers:
-    """What noisy sizes are of: the largest workforce; of several quarters the sum, each not below the least scale."""
+    """The size behind noisy sizes: the largest workforce; for several quarters the sum, each at least the least
+    scale."""
     if largest.shape[1] == 1:
         return largest[:, 0]
     return np.asarray(np.maximum(largest, math.ceil(sizes.offset)).sum(axis=1))

@@ -1,4 +1,4 @@
-"""How far off a table is expected to be at every epsilon, on cells whose sizes are public.
+"""The expected error of a table at every epsilon, on cells whose sizes are public.
 
 Cells are put into classes of nearly equal size, and mechanisms are calibrated at a few epsilons from the least that is
 possible; between these, errors are interpolated in logarithms. So thousands of cells cost no more than a few hundred,
@@ -32,7 +32,7 @@ POINTS = 5
 """Epsilons at which a mechanism is calibrated."""
 
 HALVINGS, SMALLEST = 10, Fraction(1, 1000)
-"""How exactly the least epsilon is found, in logarithms, and below which share of the whole none is looked for."""
+"""The precision of the least epsilon, in logarithms, and the share of the whole below which none is searched for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class PublicCells:
 
 
 def cells_of(table: pa.Table, query: CountQuery, *, is_bound: bool) -> PublicCells | None:
-    """The cells of a query in a public table of sizes; None where that lacks an attribute, or has no such cell."""
+    """The cells of a query in a public table of sizes; None if that lacks an attribute, or has no such cell."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -203,8 +203,8 @@ def moments(
 ) -> tuple[Vector, Vector]:
     """Mean absolute error and variance of a count.
 
-    Integer noise of mean m has the variance m^2 + m sqrt(m^2 + 1) if it is two-sided geometric, as about for small
-    cells; elsewhere it is that of the law, whose scale is larger than one.
+    Two-sided geometric noise of mean m has the variance m^2 + m sqrt(m^2 + 1), which is about right for small cells.
+    Elsewhere the variance is that of the law, whose scale is larger than one.
     """
     mean, _ = mechanism.mean_error(query.kinds, jobs=jobs, largest=largest, known=known)
     variance = mean**2 + mean * np.sqrt(mean**2 + 1)

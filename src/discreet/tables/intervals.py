@@ -1,9 +1,9 @@
 """Intervals for published counts that do not reveal the confidential scale of the noise.
 
-Each mechanism knows the ends that follow from published counts alone: they hold the true count with at least the stated
-probability, and cost nothing. Where many establishments share the cell they are wider than needed; that is the price of
-a confidential scale. Where a share of epsilon paid for a noisy size of every cell's largest establishment (`sizes`),
-both bounds are used and the probability to fail is divided between them. Quantiles and ends are rounded outward:
+Each mechanism gives ends computed from published counts alone. They contain the true count with at least the stated
+probability, and cost nothing. If many establishments share the cell, they are wider than needed; that is the price of a
+confidential scale. If a share of epsilon paid for a noisy size of every cell's largest establishment (`sizes`), both
+bounds are used and the probability to fail is divided between them. Quantiles and ends are rounded outward:
 docs/proofs/intervals.md.
 """
 
@@ -44,7 +44,7 @@ def intervals(
     `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
     per cell) is at least the size that sets the scale. `largest` is what `sizes` published for each workplace cell,
     `at_most` a public bound of its largest establishment, NaN where there is none. Without any of these there is no
-    interval, and both ends are NaN; an upper end that nothing bounds is infinite.
+    interval, and both ends are NaN; an unbounded upper end is infinite.
     """
     refuse_level(level)
     sized = largest is not None and sizes is not None and mechanism.sized
@@ -93,7 +93,7 @@ def _ends(
 def by_sizes(
     largest: Integers | Vector, mechanism: Mechanism, sizes: NoisySizes, *, level: float, bounded: bool
 ) -> Vector:
-    """How far counts reach by the noisy sizes of their cells, beside ends from the counts where these are `bounded`."""
+    """The half-widths of counts by the noisy sizes of their cells, and ends from the counts if these are `bounded`."""
     miss = 1 - level
     if not bounded:
         return mechanism.half_width(largest, sizes, level=level)

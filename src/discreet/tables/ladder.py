@@ -1,10 +1,10 @@
 """A law of integer noise for one count of a workplace cell, inside a window that is checked inequality by inequality.
 
-The state of a cell is x, the workers of its largest establishment. A neighbour moves (x, n) to (x', n + g), and a law
-L_x(k) = -ln P(noise = k) keeps epsilon if |L_x(k) - L_x'(k - g)| <= epsilon for every such move. Outside the window
-(x >= sizes, or |k| too large) the law is that of an outer mechanism with a proof of its own. Inside it is the lowest
+The state of a cell is x, the workers of its largest establishment. A neighbour moves (x, n) to (x', n + g). A law
+L_x(k) = -ln P(noise = k) keeps epsilon if |L_x(k) - L_x'(k - g)| <= epsilon for every such move. Outside the window (x
+>= sizes, or |k| too large) the law is that of an outer mechanism with a proof of its own. Inside it is the lowest
 function that rises by at most epsilon with a move, from a plateau whose height makes each row a probability: a ladder.
-What is found is rounded to integers, and every inequality is checked on those. docs/proofs/ladder.md has the proof.
+The solution is rounded to integers, and every inequality is checked on those. docs/proofs/ladder.md has the proof.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SLACK = 2.0**-10
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""
 
 MOST_TRIALS, SETTLED = 1000, 15
-"""How often rows are made probabilities; after the first ones also their means are moved to zero."""
+"""How often rows are scaled to probabilities; after the first times their means are also moved to zero."""
 
 WIDE = 16
 """The mean of the outer law is summed as far as this many windows."""
@@ -42,10 +42,10 @@ MOST_SWEEPS, SWEPT = 8000, 6.5e8
 """A search ends after so many passes over the window, found or not; places times moves that a second passes over."""
 
 SLOWEST, FASTEST = 0.02, 50.0
-"""How far a mean's distance from zero moves a plateau; one part in e^epsilon decides beside it."""
+"""The move of a plateau by a mean's distance from zero; one part in e^epsilon decides beside it."""
 
 MOVED, MOST_LEAN = 1.75, 0.95
-"""From this epsilon on a mean is moved by its plateau, below by the slopes beside it: each is better there."""
+"""From this epsilon on a mean is moved by its plateau, below it by the slopes beside it: each is better there."""
 
 STEPS, LEAST_DEPTH, MOST_DEPTH = 7, 14.0, 60.0
 """The window of a size ends where the outer law is less probable than e^(-7 epsilon), within these bounds.
@@ -54,7 +54,7 @@ The outer law falls by less with a step, so a deeper window lets the plateau be 
 """
 
 HIGHEST = 70.0
-"""No level inside the window is higher, so that a weight is a large whole number; a constant rises with no move."""
+"""No level inside the window is higher, so a weight is a large whole number; a constant rises with no move."""
 
 ERROR = 2.0**-36
 """More than the rounding of logarithms and of the outer law's probabilities can do to a checked difference."""
@@ -76,7 +76,7 @@ class Move(NamedTuple):
 
 
 class WorstMove(NamedTuple):
-    """Where a law loses most: noise k at a largest establishment of x, against k - shift at x + rise."""
+    """The place of a law's largest loss: noise k at a largest establishment of x, against k - shift at x + rise."""
 
     loss: float
     x: int
@@ -85,7 +85,7 @@ class WorstMove(NamedTuple):
 
 
 def growth(x: int, alpha: Fraction) -> int:
-    """By how many workers an establishment of x may grow unnoticed."""
+    """The number of workers by which an establishment of x may grow without being noticed."""
     return max(math.floor(alpha * x), 1)
 
 
@@ -180,12 +180,12 @@ def solve(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int) -> NDArr
 
 
 def kind(sizes: int) -> str:
-    """How anchors call tables that end at this size."""
+    """The name in anchors of tables that end at this size."""
     return f"ladder-{sizes}"
 
 
 def seconds(alpha: Fraction, epsilon: float, *, sizes: int) -> float:
-    """How long `solve` takes at most, about: the places of the window, times moves, times passes."""
+    """The approximate longest time of `solve`: the places of the window, times moves, times passes."""
     step = growth(sizes - 1, alpha)
     reach = step * (depth_of(epsilon) / epsilon + 3)
     moved = (step + 1) * (step + 2) / 2
@@ -198,7 +198,7 @@ def depth_of(epsilon: float) -> float:
 
 
 def anchor(window: Window) -> Matrix:
-    """What `anchors.packed` is given of a window; zero outside of it."""
+    """The part of a window that `anchors.packed` takes; zero outside."""
     inside = window.share > 0
     return np.asarray(np.where(inside, -np.log(np.where(inside, window.share, 1)), 0))
 
@@ -297,7 +297,7 @@ class _Ladder:
         return np.asarray(np.where(self.k < 0, 1 - lean[:, None], 1 + lean[:, None]) * natural)
 
     def _centred(self, inside: Matrix, size: Vector) -> Matrix:
-        """The rows as shares, with a little more on one side, so that their means are zero."""
+        """The rows as shares, with a little more on one side to make their means zero."""
         room = inside.sum(axis=1)
         tilt = ((inside * self.k).sum(axis=1) / room * self.room + self.beside) / (size / room * self.room)
         moved = inside * (1 - tilt[:, None] * np.sign(self.k))

@@ -32,7 +32,7 @@ _NEVER = -1e300
 
 
 def beliefs_after(query: CountQuery, ready: Prepared) -> Mapping[int, Vector] | None:
-    """What is typically believed about the size of a lone establishment, from a table and public constants."""
+    """The typical belief about the size of a lone establishment, from a table and public constants."""
     if query.kinds.filtered:
         return None
     unit = query.account.unit
@@ -53,7 +53,7 @@ def typical_beliefs(mechanism: Mechanism, levels: int, *, hides_all: bool) -> Ma
 def typical(mechanism: Mechanism, levels: int, belief: SizeBelief, *, hides_all: bool) -> Vector | None:
     """The mean belief after one table with so many counts in a cell; None where its likelihood has no simple form.
 
-    `hides_all` says whether the noise of a count follows the whole workforce rather than that of the count's kind.
+    `hides_all` says whether the noise of a count depends on the whole workforce or on that of the count's kind.
     """
     if mechanism.by_kinds:
         return None

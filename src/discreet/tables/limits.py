@@ -48,8 +48,8 @@ def far_floor(alpha: float, epsilon: float) -> float:
 def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiased: bool) -> Vector:
     """Mean errors of the best integer noise of one count, for largest establishments of 1 to `most` workers.
 
-    All moves between these sizes are held, larger ones are free, and noise beyond `reach` is left out: close to the
-    end the values are too low. The sum over sizes is minimised, each over its floor.
+    All moves between these sizes are constraints, larger sizes are free, and noise beyond `reach` is left out: close to
+    the end the values are too low. The sum over sizes is minimised, each over its floor.
     """
     k = np.arange(-reach, reach + 1)
     here, there = _pairs(alpha, most, reach)
@@ -64,8 +64,8 @@ def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiase
 def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector) -> float:
     """The least sum of mean errors, each times its weight, of noise with mean zero that may follow all of a cell.
 
-    Sizes are 1 to as many as there are weights. Whatever noise follows, with the other establishments of a cell given
-    it is a law for every size of one of them, and the growths of that one are held here; no other move is.
+    Sizes are 1 to as many as there are weights. Any noise, with the other establishments of a cell given, is a law for
+    every size of one of them. The growths of that one are the constraints here, and no other move is.
     """
     most, k = len(weight), np.arange(-reach, reach + 1)
     here, there = _pairs(alpha, most, reach, alone=True)
@@ -80,8 +80,8 @@ def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector) -> flo
 def in_proportion(alpha: float, epsilon: float, *, parts: int, unbiased: bool) -> float:
     """The least E|noise| over alpha x of noise in proportion to a large x.
 
-    Laws that are constant on cells of 1/parts and of half that are solved for, and the limit is where the two point to:
-    the error of a grid falls in proportion to its width.
+    Laws that are constant on cells of 1/parts and of half that are solved for, and the limit is extrapolated from the
+    two: the error of a grid is proportional to its width.
     """
     coarse, fine = (
         least_mean(

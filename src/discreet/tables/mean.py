@@ -99,7 +99,7 @@ class MeanQuery:
     counts: CountQuery
 
     def check(self, *, epsilon: Number, split: Sequence[Number] | None = None) -> Check[TablesErrors]:
-        """What both tables would cost and how far off they would be; reads and spends nothing."""
+        """The price and the expected errors of both tables; reads and spends nothing."""
         return self.offer(epsilon=epsilon, split=split).check(self.sums.account.remaining)
 
     def offer(

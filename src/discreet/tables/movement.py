@@ -1,7 +1,7 @@
-"""What flows of a quarter and changes between quarters have in common when they are published.
+"""The common parts of published flows of a quarter and changes between quarters.
 
 A release is a table of cells with named statistics. Each has two ends; whole numbers have a flag of quality besides.
-All of it follows from drawn integers and public constants, so that a reviewer computes it again.
+All of it follows from drawn integers and public constants, so a reviewer can compute it again.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ HOLD = at_least(CONFIDENTIAL, f"for rates {TWO}")
 
 @dataclass(frozen=True, slots=True)
 class MovementErrors:
-    """How far off each statistic is expected to be, by the size of the cell's largest establishment.
+    """The expected error of each statistic, by the size of the cell's largest establishment.
 
     `notes` come before them. `on_sizes` are mean errors over cells of publicly known sizes, and how many these are.
     """
@@ -290,7 +290,7 @@ class MovementQuery(ABC, Generic[R]):
     def _guarantee(
         self, unit: Establishments, loss: Loss, sizes: NoisySizes | None, *, proof: str, about: str
     ) -> Guarantee:
-        """What is promised for the noise of the numbers and, where they are paid for, of sizes."""
+        """The promise for the noise of the numbers and, if they are paid for, of sizes."""
         return Guarantee(
             unit,
             loss if sizes is None else loss + sizes.loss,
@@ -305,7 +305,7 @@ class MovementQuery(ABC, Generic[R]):
 
     @abstractmethod
     def _asked(self) -> dict[str, Any]:
-        """What is asked for, in plain words for the ledger."""
+        """The request, in plain words for the ledger."""
 
     @abstractmethod
     def _prepared(

@@ -1,8 +1,8 @@
-"""What tables of one release tell about each other: bounds that make intervals narrow and cost nothing.
+"""Bounds that tables of one release give each other: they make intervals narrow and cost nothing.
 
-A count is at most the count that it is part of. And the largest establishment of a cell, which sets its noise, is that
-of one of the finer cells in it: no larger than the largest of what their counts allow. Which finer cell that is, is not
-known, but it does not depend on the noise, so that only its bound has to hold (docs/proofs/consistency.md).
+A count is at most the count that it is part of. The largest establishment of a cell, which sets its noise, is that of
+one of the finer cells in it. So it is no larger than the largest size that their counts allow. It is not known which
+finer cell that is, but it does not depend on the noise, so only its bound has to be true (docs/proofs/consistency.md).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from discreet.tables.widths import Trade, told_widths
 
 
 class TableAsk(TypedDict, total=False):
-    """What a table is asked for with; the keywords are those of `CountQuery.release`."""
+    """The arguments of a request for a table; the keywords are those of `CountQuery.release`."""
 
     epsilon: Required[Number]
     delta: Number | None
@@ -33,7 +33,7 @@ class TableAsk(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TableErrors:
-    """How far off a table of counts is expected to be.
+    """The expected error of a table of counts.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class TableErrors:
 
 @dataclass(frozen=True, slots=True)
 class TablesErrors:
-    """How far off each of several tables is expected to be."""
+    """The expected error of each of several tables."""
 
     tables: tuple[TableErrors, ...]
 
@@ -98,7 +98,7 @@ class Prepared:
 
 
 class Drawn(NamedTuple):
-    """What one charge paid for: noisy counts and, where a share of epsilon bought them, sizes of workplace cells.
+    """The result of one charge: noisy counts and, if a share of epsilon paid for them, sizes of workplace cells.
 
     `at_most` is not drawn: it is what is public about the largest establishment of every cell, NaN where nothing is.
     """

@@ -83,7 +83,7 @@ class CountQuery:
     ) -> CountQuery:
         """The query for the attributes `by`, keeping the values in `where`; of jobs, or of a `magnitude`.
 
-        With `establishments` their number, which is public, is published beside.
+        With `establishments` their number, which is public, is also published.
         """
         schema = jobs.schema
         names, kept = spanned(schema, by), values_kept(schema, where)
@@ -226,7 +226,7 @@ class CountQuery:
         return self.offered(self.prepare(**asked), asked, level=level)
 
     def offered(self, ready: Prepared, asked: TableAsk, *, level: float) -> Offer[Jobs, Cells, CountRelease]:
-        """The offer of a prepared table, for which `asked` was asked. Intervals are computed once on zeros."""
+        """The offer of a prepared table, for the request `asked`. Intervals are computed once on zeros."""
         zeros = np.zeros((1, self.levels), dtype=np.int64)
         self.ends(ready, Drawn(zeros, zeros[:, 0] if ready.sizes else None))(level)
         return Offer(
@@ -251,7 +251,7 @@ class CountQuery:
 
     @property
     def kinds(self) -> Kinds:
-        """How the table divides workers, which decides its expected error."""
+        """How the table divides workers, on which its expected error depends."""
         return Kinds(
             self.levels, self.concerns_workers, any(n in self.jobs.schema.worker_attributes for n in self.where)
         )
@@ -400,7 +400,7 @@ class CountQuery:
         return replace(table, lower=lower, upper=upper, at_most=at_most, ends=ends)
 
     def counts_everyone(self, mechanism: Mechanism) -> bool:
-        """Whether the counts of a workplace cell are of all its workers, so that together they bound its largest."""
+        """Whether the counts of a workplace cell are of all its workers and so bound its largest establishment."""
         whole = isinstance(self.account.unit, Establishments) and not self.kinds.filtered
         return whole and (mechanism.joint or not self.worker_by)
 

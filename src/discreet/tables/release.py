@@ -41,7 +41,7 @@ class CountRelease(Result):
     parameters : what was asked for, in plain words for the ledger and release.json.
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
     check : what was known before it was paid for: price, what was left, expected error.
-    at_most : what is public about that size, where something is: intervals hold if it is true.
+    at_most : public facts about that size, if there are any: intervals hold if they are true.
     magnitude : what was added up, where these are no counts of jobs but sums of amounts.
     establishments : how many there are in each workplace cell, where they were asked for. Public, without noise.
     ends : the ends of intervals of another level, from published counts and public constants.
@@ -89,7 +89,7 @@ class CountRelease(Result):
 
     @property
     def quality(self) -> Words:
-        """How much of each count is noise, told from its interval: see `QUALITY`."""
+        """How much of each count is noise, by its interval: see `QUALITY`."""
         return quality(self.counts, self.lower, self.upper)
 
     def to_arrow(self) -> pa.Table:

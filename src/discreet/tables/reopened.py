@@ -1,7 +1,8 @@
 """A released table of counts opened again, with ends at any level: from its research form and its stated constants.
 
-What `release.json` says of a table (mechanism, constants, loss, domains) is public and enough to compute with its
-noise. Whoever has the folder can ask for other levels, at no cost; nothing here is drawn or trusted to be private.
+The entry of a table in `release.json` (mechanism, constants, loss, domains) is public and enough to compute with its
+noise. Anyone with the folder can ask for other levels, at no cost; nothing here is drawn, and nothing relies on it for
+privacy.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def from_constants(
 ) -> CountRelease:
     """A table by what its release says of it.
 
-    `bounds_size` says whether counts bound the size that sets the noise; by default they do only where that is certain.
+    `bounds_size` says whether counts bound the size that sets the noise; by default they do only if that is certain.
     """
     workers = [name for name in about["by"] if name in about["domains"]]
     places = [name for name in about["by"] if name not in workers]

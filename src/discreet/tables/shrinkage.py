@@ -2,8 +2,8 @@
 
 The shape of a group (say, of a sector) is the sum of many published cells and nearly free of noise. A cell's own
 shape differs from it for two reasons: noise, which is alike for all kinds, and true variation, which is larger for
-kinds near one half. Regressing squared deviations on s (1 - s) tells the two apart without knowing the confidential
-scale: the intercept is noise, the slope variation, and their ratio the weight (empirical Bayes). Helps where noise
+kinds near one half. A regression of squared deviations on s (1 - s) separates the two without the confidential scale:
+the intercept is noise, the slope is variation, and their ratio gives the weight (empirical Bayes). Helps where noise
 outweighs variation (small epsilon), and does little or harm where it does not: docs/explanation/tables-paper.md.
 """
 

@@ -1,8 +1,8 @@
-"""How large each cell's largest establishment is, published with noise of its own: what lets intervals be narrow.
+"""The size of each cell's largest establishment, published with noise of its own; it allows narrow intervals.
 
 x, the largest workforce of a workplace cell, sets the scale of the noise and is confidential. ln max(x, m/alpha) of all
-workplace cells together moves by at most b = ln(1 + alpha), because an establishment lies in one of them; m is 1, or
-more where one worker may move it by b/2 only. So a share of epsilon pays for a noisy x of every cell at once: the
+workplace cells together moves by at most b = ln(1 + alpha), because an establishment lies in one of them. m is 1, or
+more if one worker may move it by b/2 only. So a share of epsilon pays for a noisy x of every cell at once: the
 published size is y = max(x, m/alpha) e^(l L), L ~ Laplace(1). Noise |e| of a count is at most factor max(alpha x, m)
 |Z|, that is factor alpha y |Z| e^(-l L), whose last two factors have a known law whatever x is (docs/proofs/sizes.md).
 """

@@ -1,11 +1,12 @@
-"""What noise can err at best that follows the two largest establishments of a cell: a linear programme.
+"""The least error of noise that depends on the two largest establishments of a cell: a linear programme.
 
 The mechanism `two-sizes` comes close to it; here are cells in proportion to x + noise, which growths carry into cells.
-Where one establishment dominates, the count falls mostly because that one shrinks, and then the scale may fall with it;
-noise that follows the largest alone must allow for another of the same size. The state is x, the largest, and
-t = x2 / x, x2 the second largest. RatioRows are intervals of t, cells are intervals of z = noise / (alpha x), and the
-density is constant on each. docs/explanation/limits.md derives the moves; every pair of cells that a move can join is
-held, so a solution is a law that keeps epsilon on these cells, for sizes at which workers need not be counted singly.
+If one establishment dominates, the count falls mostly because that one shrinks, and then the scale may fall with it.
+Noise that depends on the largest alone must allow for another of the same size. The state is x, the largest, and t = x2
+/ x, x2 the second largest. RatioRows are intervals of t, cells are intervals of z = noise / (alpha x), and the density
+is constant on each. docs/explanation/limits.md derives the moves. Every pair of cells that a move can join is a
+constraint. So a solution is a law that keeps epsilon on these cells, for sizes at which workers need not be counted
+singly.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ LEAST = 0.5
 """Below this ratio of the two sizes the law is nearly that of a lone establishment."""
 
 SHARE = 0.02
-"""What every row weighs beside its share of the data: no row is given up."""
+"""The weight of every row beside its share of the data: no row is given up."""
 
 
 class Ratios(NamedTuple):
-    """For one move between two cells the least and the largest growth of the scale; NaN where no move joins them."""
+    """The least and the largest growth of the scale for one move between two cells; NaN where no move joins them."""
 
     least: Matrix
     most: Matrix
@@ -75,7 +76,7 @@ class RatioRows:
 
     @cached_property
     def edges(self) -> Vector:
-        """In proportion to x + noise, as growths are; far below zero of one width."""
+        """In proportion to x + noise, as growths are; of one width far below zero."""
         a, last, low = self.alpha, self.steps.last, self.ratios[-2] / (1 + self.alpha)
         up = ((1 + a) ** (np.arange(1, 10**4) / self.parts) - 1) / a
         near = np.arange(math.ceil(-math.log(low) / math.log1p(a) * self.parts) + 1)
@@ -98,7 +99,7 @@ class RatioRows:
         )
 
     def moves(self, i: int, j: int) -> Iterator[Ratios]:
-        """What an establishment that grows does to z in row i and z' in row j; z on the first axis."""
+        """The effect of a growing establishment on z in row i and z' in row j; z on the first axis."""
         a, t = self.alpha, self.ratios
         z0, z1 = self.edges[:-1, None], self.edges[1:, None]
         y0, y1 = self.edges[None, :-1], self.edges[None, 1:]
@@ -250,14 +251,14 @@ def _moments(rows: RatioRows) -> tuple[Vector, Vector]:
 
 
 def _places(many: int, every: int) -> Integers:
-    """The unknown of every cell: the rings are the same in all rows, so that rings keep epsilon as those of one row."""
+    """The unknown of every cell: the rings are the same in all rows, so rings keep epsilon as those of one row do."""
     place = np.arange(many * every).reshape(many, every)
     place[:, [0, -1]] = place[0, [0, -1]]
     return np.unique(place, return_inverse=True)[1].reshape(many, every)
 
 
 def _scale(rows: RatioRows) -> Vector:
-    """About the density, so that all unknowns are of one size."""
+    """About the density, so that all unknowns have one size."""
     middle = (rows.edges[1:] + rows.edges[:-1]) / 2
     return np.asarray(np.exp(-rows.epsilon * np.abs(middle)))
 

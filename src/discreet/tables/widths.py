@@ -1,4 +1,4 @@
-"""How wide intervals will be, before anything is paid: from public constants and assumed or public sizes."""
+"""The widths of intervals before anything is paid: from public constants and assumed or public sizes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_TIMES = 8
 
 @dataclass(frozen=True, slots=True)
 class Trade:
-    """What a share of epsilon for sizes costs and buys, in cells whose largest establishment has `AT` workers.
+    """The cost and the gain of a share of epsilon for sizes, in cells whose largest establishment has `AT` workers.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def tradeoff(query: CountQuery, asked: TableAsk, *, level: float) -> Sequence[Tr
 
 
 def _declared(jobs: Jobs) -> Jobs:
-    """What is declared of jobs and none of them: enough to price a query, and nothing to run it on."""
+    """The declarations about jobs without the jobs: enough to price a query, and nothing to run it on."""
     nothing: Any = object()
     listed = None if jobs.workplaces is None else nothing
     multiple = jobs.allow_multiple
@@ -141,7 +141,7 @@ def told_width(width: float) -> str:
 def told_widths(
     by_largest: Mapping[int, tuple[float, float]], trades: Sequence[Trade], magnitude: str | None = None
 ) -> str:
-    """Widths, and what a share of epsilon for sizes would change, in words."""
+    """Widths, and the effect of a share of epsilon for sizes, in words."""
     more = "as many jobs" if magnitude is None else f"as much {magnitude}"
     told = "; ".join(
         f"{size:,} {told_width(alone)} alone, {told_width(among)} among {MANY} times {more}"

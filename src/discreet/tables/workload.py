@@ -114,7 +114,7 @@ def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchie
 
 
 def prepared(queries: Sequence[CountQuery], asked: Sequence[TableAsk]) -> tuple[Prepared, ...]:
-    """Each table with its share of the loss. Where a share is too small, fewer tables may do."""
+    """Each table with its share of the loss. If a share is too small, fewer tables may be enough."""
     try:
         return tuple(query.prepare(**part) for query, part in zip(queries, asked, strict=True))
     except Infeasible as error:
@@ -183,7 +183,7 @@ class Workload:
         calibration: Calibration = "tight",
         scale_share: Number = 0,
     ) -> tuple[Check[TableErrors], ...]:
-        """What each table that is drawn would cost and how far off it would be; reads and spends nothing."""
+        """The price and the expected error of each drawn table; reads and spends nothing."""
         return tuple(
             query.check(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
             for query, share, chance in self._shares(epsilon, split, delta)

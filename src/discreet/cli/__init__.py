@@ -13,7 +13,7 @@ demo             `discreet demo`: the main job, from nothing, in under a minute
 faults           what is wrong with a request, for the machine that asked for JSON
 fit              `discreet fit`: a linear mixed model from the command line, as it is or under differential privacy
 identification   `discreet audit identification`: what a release lets an attacker find out, at most and in attacks
-ledger           `discreet ledger`: what was spent, what may be, and that nobody has touched the book
+ledger           `discreet ledger`: what was spent, what may still be spent, and whether the book was changed
 new_plan         `discreet plan new`: a first plan for one's own table, from what its owner declares
 plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
 posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?

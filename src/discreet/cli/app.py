@@ -26,7 +26,7 @@ USAGE, FAILURE = 2, 1
 COMMANDS = {
     "demo": (
         "demo:demo",
-        "Simulate jobs, carry out a plan, verify it, and attack the release beside noise infusion; in under a minute.",
+        "Simulate jobs, carry out a plan, verify it, and attack the release and noise infusion; in under a minute.",
     ),
     "check": (
         "plan:check",
@@ -60,7 +60,7 @@ COMMANDS = {
         "Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.",
     ),
     "data": ("data:data", "Look at a table before any plan exists: for the owner of the data alone."),
-    "plan": ("plan:plan", "About plans themselves."),
+    "plan": ("plan:plan", "Write, join and describe plans."),
     "simulate": (
         "simulate:app",
         "Write realistic data to Parquet, reproducibly: nothing confidential is needed to try discreet.",
@@ -69,7 +69,7 @@ COMMANDS = {
     "changes": ("change:app", "Large changes: compare forecasts by ROC analysis, report exceptions."),
     "ledger": (
         "ledger:ledger",
-        "A ledger of privacy losses: what was spent on which data, what may be, and that the chain is intact.",
+        "A ledger of privacy losses: show what was spent and what remains, check the chain, change a budget.",
     ),
 }
 """The module of a command, and the first line of its help."""

@@ -60,16 +60,21 @@ def verify_command(
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
     cells: Annotated[int, typer.Option(min=1, help="Counts of the same establishments; joint ones only.")] = 1,
     calibration: Annotated[Calibration, typer.Option(help="Our constants, or the Tables paper's.")] = "tight",
-    substitution: Annotated[bool, typer.Option("--substitution", help="One worker takes half of epsilon.")] = False,
-    scale: Annotated[float, typer.Option(help="Share of the noise to keep: 0.95 must be found out.")] = 1.0,
+    substitution: Annotated[
+        bool,
+        typer.Option(
+            "--substitution", help="Exchanging one worker costs one epsilon; one worker more or less costs half."
+        ),
+    ] = False,
+    scale: Annotated[float, typer.Option(help="Share of the noise to keep; with 0.95 the claim must fail.")] = 1.0,
     grid: Annotated[bool, typer.Option("--grid", help="Many alphas and epsilons, large ones too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, or one a line.")] = False,
 ) -> None:
     """Find a count mechanism's worst privacy loss over all neighbouring data, exactly.
 
-    Establishments of 0 to 1,000,000 workers, alone or beside others, are grown by alpha or by one worker; the worst
-    log ratio over all outputs is compared with the claim. Ends with 1 when the claim is refuted. With --grid the
-    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers; for `ladder` and
+    Establishments of 0 to 1,000,000 workers, alone or beside others, grow by alpha or by one worker. The worst "
+    "log ratio over all outputs is compared with the claim. The exit code is 1 when the claim is refuted. --grid "
+    "tries many alphas and epsilons (and deltas) on establishments of up to 150 workers; for `ladder` and
     `two-sizes` up to 270, beyond their tables.
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`

@@ -18,18 +18,18 @@ from discreet.errors import DataError, PlanError
 def blackbox_command(
     function: Annotated[str, typer.Argument(help="module:function, importable from here.", show_default=False)],
     a: Annotated[str, typer.Option(help="A data set, as JSON or as @file.json.")],
-    b: Annotated[str, typer.Option(help="Its neighbour, likewise.")],
+    b: Annotated[str, typer.Option(help="The neighbouring data set, in the same form.")],
     epsilon: Annotated[str | None, typer.Option(help="The epsilon that the function promises.")] = None,
     delta: Annotated[float, typer.Option(help="The delta that it promises.")] = 0.0,
     trials: Annotated[int, typer.Option(help="Runs on each data set.")] = 50_000,
-    confidence: Annotated[float, typer.Option(help="Of the bound.")] = 0.99,
+    confidence: Annotated[float, typer.Option(help="Confidence of the bound.")] = 0.99,
     many: Annotated[bool, typer.Option("--many", help="Call function(data, n), which returns n outputs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Bound the epsilon of any Python function from below, by its outputs on two neighbouring data sets.
 
-    The function takes a data set and returns a number, a list of numbers or a label. Half of its outputs teach an
-    event, the other half count it. Ends with 1 when the bound exceeds the promised epsilon.
+    The function takes a data set and returns a number, a list of numbers or a label. Half of its outputs choose an
+    event, the other half count it. The exit code is 1 when the bound exceeds the promised epsilon.
 
     Example: `discreet audit blackbox mymodule:noisy_count --a 10 --b 11 --epsilon 1`
     """

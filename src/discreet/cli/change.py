@@ -261,7 +261,7 @@ def between(
     early: Annotated[
         str, typer.Argument(help="Folder of the earlier release, or its table: attributes, count, lower, upper.")
     ],
-    late: Annotated[str, typer.Argument(help="That of the later one.")],
+    late: Annotated[str, typer.Argument(help="Folder or table of the later release.")],
     by: Annotated[
         str | None, typer.Option(help="Attributes that make a cell, with commas between; a folder has them.")
     ] = None,

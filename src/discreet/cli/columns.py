@@ -38,15 +38,15 @@ WorkerAttributes: TypeAlias = Annotated[
     typer.Option(
         "--worker-attribute",
         metavar="COLUMN=A,B",
-        help="Describes a worker, with the public list of what it can be; once for each.",
+        help="Describes a worker, with the public list of its values; once for each.",
         rich_help_panel=PANEL,
     ),
 ]
 Workplaces: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The public list of establishments, a file apart.", rich_help_panel=PANEL)
+    Path | None, typer.Option(help="A separate file: the public list of establishments.", rich_help_panel=PANEL)
 ]
 Workers: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The workers' attributes, where they are a file apart.", rich_help_panel=PANEL)
+    Path | None, typer.Option(help="A separate file: the workers' attributes.", rich_help_panel=PANEL)
 ]
 AllowMultiple: TypeAlias = Annotated[
     bool,

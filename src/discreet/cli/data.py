@@ -47,10 +47,12 @@ def check(
     workers: columns.Workers = None,
     allow_multiple: columns.AllowMultiple = False,
     most_jobs: columns.MostJobs = None,
-    response: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a model: what it protects.")] = None,
-    public: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Of a model: known to everybody.")] = None,
+    response: Annotated[str | None, typer.Option(metavar="COLUMN", help="For a model: the protected column.")] = None,
+    public: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="For a model: a column that everybody may know.")
+    ] = None,
     bounds: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="LOW HIGH", help="Of a model: where responses lie.")
+        tuple[str, str] | None, typer.Option(metavar="LOW HIGH", help="For a model: the range of responses.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:

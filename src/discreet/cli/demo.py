@@ -19,7 +19,7 @@ def demo(
     share: Annotated[float, typer.Option(help="Size of the simulated data; 1 is 10.9 million jobs.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the simulated data. The noise is never seeded.")] = 1,
 ) -> None:
-    """Simulate jobs, carry out a plan, verify it, and attack the release beside noise infusion; in under a minute.
+    """Simulate jobs, carry out a plan, verify it, and attack the release and noise infusion; in under a minute.
 
     Writes the data, a plan to play with, the ledger, the released tables, a reviewer's bundle and a report.
 

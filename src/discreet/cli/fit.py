@@ -30,11 +30,11 @@ def fit(
         ),
     ] = None,
     family: Annotated[
-        str, typer.Option(help="gaussian, or of counts and shares: binomial, poisson, negative-binomial, ...")
+        str, typer.Option(help="gaussian, or for counts and shares: binomial, poisson, negative-binomial, ...")
     ] = "gaussian",
-    exposure: Annotated[str | None, typer.Option(help="Of counts: the column they are proportional to.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="With counts: the column they are proportional to.")] = None,
     weights: Annotated[
-        str | None, typer.Option(help="The column of prior weights; of shares, of the number of trials.")
+        str | None, typer.Option(help="The column of prior weights; with shares, of the numbers of trials.")
     ] = None,
     contrasts: Annotated[
         list[str] | None,
@@ -72,7 +72,9 @@ def fit(
     ] = "moments",
     bounds: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="LOW HIGH", help="Where responses lie, known without the data.", rich_help_panel=PRIVATE),
+        typer.Option(
+            metavar="LOW HIGH", help="The range of responses, known without the data.", rich_help_panel=PRIVATE
+        ),
     ] = None,
     clip: Annotated[
         tuple[str, str] | None,
@@ -86,7 +88,8 @@ def fit(
     protect: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column that names who is protected, all rows together; else single rows. Repeat for several.",
+            help="A column that names who is protected, with all their rows; otherwise single rows are. Repeat for "
+            "several.",
             rich_help_panel=PRIVATE,
         ),
     ] = None,
@@ -95,9 +98,7 @@ def fit(
     ] = "optimal",
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Tell expected errors and what not to trust; nothing is paid.", rich_help_panel=PRIVATE
-        ),
+        typer.Option("--check", help="Report expected errors and warnings; nothing is paid.", rich_help_panel=PRIVATE),
     ] = False,
     ledger: Annotated[
         str | None, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.", rich_help_panel=PRIVATE)

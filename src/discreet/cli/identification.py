@@ -23,11 +23,11 @@ def identification_command(
     ledger: LedgerPath = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how sure somebody can become of a worker or an establishment, and what the paper's attacks achieve.
+    """Report how sure somebody can become of a worker or an establishment, and what the paper's attacks achieve.
 
     The bounds follow from the guarantee and hold for everything that is computed from the release, such as a synthetic
     file. The attacks of Haney et al. (2017, section 5.2) run on a stand-in of the published shape, drawn again with
-    the release's mechanism, beside noise infusion. Only the folder of the release is read.
+    the release's mechanism, and on noise infusion. Only the folder of the release is read.
 
     Example: `discreet audit identification out`
     """

@@ -1,4 +1,4 @@
-"""`discreet ledger`: what was spent, what may be, and that nobody has touched the book."""
+"""`discreet ledger`: what was spent, what may still be spent, and whether the book was changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ledger = typer.Typer(
     name="ledger",
-    help="A ledger of privacy losses: what was spent on which data, what may be, and that the chain is intact.",
+    help="A ledger of privacy losses: show what was spent and what remains, check the chain, change a budget.",
     epilog="Example: `discreet ledger show out/demo/ledger.db --last 5`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -87,7 +87,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay every entry from its text: seals, links, sums, budgets. Ends with 0 when intact, else 1.
+    """Replay every entry from its text: seals, links, sums, budgets. The exit code is 0 when intact, else 1.
 
     The first bad entry is named. A tail that was cut off cannot be seen from inside. Give a hash you know from an
     earlier `show`, or a release: the chain must contain it, and the release's files must be the published ones.
@@ -127,7 +127,7 @@ def budget(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what data may give away in total, with every change and its reason; or change it.
+    """Show the total loss that data may reach, with every change and its reason; or change it.
 
     Amounts for years, quarters or months change likewise. Two people raise a budget, and one may lower it, never below
     what is spent. The ledger keeps who they are as they

@@ -32,22 +32,22 @@ def new(
     allow_multiple: columns.AllowMultiple = False,
     most_jobs: columns.MostJobs = None,
     response: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="What is protected.", rich_help_panel=MODEL)
+        str | None, typer.Option(metavar="COLUMN", help="The protected column.", rich_help_panel=MODEL)
     ] = None,
     public: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="What everybody may know; once for each.", rich_help_panel=MODEL),
+        typer.Option(metavar="COLUMN", help="A column that everybody may know; once for each.", rich_help_panel=MODEL),
     ] = None,
     bounds: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="LOW HIGH", help="Where responses lie, known without the data.", rich_help_panel=MODEL),
+        typer.Option(metavar="LOW HIGH", help="The range of responses, known without the data.", rich_help_panel=MODEL),
     ] = None,
     formula: Annotated[str, typer.Option(help="In lme4's syntax.", rich_help_panel=MODEL)] = "",
     alpha: Annotated[str, typer.Option(help="The share by which a workforce may grow without being noticed.")] = "0.1",
-    epsilon: Annotated[str, typer.Option(help="What all releases together may cost.")] = "4",
+    epsilon: Annotated[str, typer.Option(help="The most that all releases together may cost.")] = "4",
     period: Annotated[str, typer.Option(help="The period of the data, in a series: 2026, 2026-Q1 or 2026-01.")] = "",
     per_period: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="What releases about one such period may cost together.")
+        str, typer.Option(metavar="AMOUNT", help="The most that releases about one such period may cost together.")
     ] = "",
     ledger: Annotated[str, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.")] = "ledger.db",
     dataset: Annotated[str, typer.Option(help="The data's name in the ledger; that of the file unless given.")] = "",

@@ -76,7 +76,7 @@ Scale: TypeAlias = Annotated[
 ]
 Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines, increases or both.")]
 Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the origin, or level of the series.")]
-Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
+Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you accept.")]
 Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
 Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
@@ -107,7 +107,7 @@ Time: TypeAlias = Annotated[
 ]
 Value: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The panel's values.", rich_help_panel=COLUMNS)]
 MethodColumn: TypeAlias = Annotated[
-    str, typer.Option(metavar="COLUMN", help="Who made a forecast.", rich_help_panel=COLUMNS)
+    str, typer.Option(metavar="COLUMN", help="The method that made a forecast.", rich_help_panel=COLUMNS)
 ]
 Forecast: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The forecasts.", rich_help_panel=COLUMNS)]
 Levels: TypeAlias = Annotated[

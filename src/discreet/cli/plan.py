@@ -29,7 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 plan = typer.Typer(
     name="plan",
-    help="About plans themselves.",
+    help="Write, join and describe plans.",
     epilog="Example: `discreet plan schema > plan.schema.json`",
     no_args_is_help=True,
     rich_markup_mode="markdown",

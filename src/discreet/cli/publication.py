@@ -24,12 +24,12 @@ Formats = Annotated[
 Form = Annotated[
     str | None, typer.Option(help="basic: labels and rounded counts; research: as drawn. [default: basic, if released]")
 ]
-Title = Annotated[str, typer.Option(help="What readers call it.")]
+Title = Annotated[str, typer.Option(help="Title for readers.")]
 Publisher = Annotated[str, typer.Option(help="The agency's name.")]
 Contact = Annotated[str, typer.Option(help="E-mail or web address for questions.")]
 Licence = Annotated[str, typer.Option(help="Web address of the licence.")]
 Agency = Annotated[str, typer.Option(help="The agency's identifier in SDMX.")]
-Period = Annotated[str, typer.Option(help="What the numbers are about: 2026, 2026-Q1, 2026-03.")]
+Period = Annotated[str, typer.Option(help="The period of the numbers: 2026, 2026-Q1, 2026-03.")]
 LedgerPath = Annotated[
     Path | None, typer.Option("--ledger", help="The ledger that paid: finds a forged release.json too.")
 ]

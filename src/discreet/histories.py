@@ -271,10 +271,10 @@ def read_histories(
     quarters : all quarters in their order. They are public, and are never learned from the rows.
     time : the column that has the quarter.
     workplaces : the public list of establishments with their attributes; without it they are columns of `source`.
-    schema : what each column is, without the quarter; without it, `schema.toml` or `schema.json` beside the data.
+    schema : the role of each column except the quarter; by default `schema.toml` or `schema.json` beside the data.
     allow_multiple : whether a worker may have jobs at several establishments in a quarter: False, True, or at how many.
     validate : whether every row is checked.
-    engine : what computes; by default what the data live in, and DuckDB for files.
+    engine : the engine that computes; by default that of the data, and DuckDB for files.
 
     Returns
     -------

@@ -286,10 +286,10 @@ def read_jobs(
     source : one row per job; rows of one worker at one establishment are one job.
     workplaces : the public list of establishments with their attributes; without it they are columns of `source`.
     workers : the workers' attributes; without it they are columns of `source`.
-    schema : what each column is; without it, `schema.toml` or `schema.json` beside the data.
+    schema : the role of each column; by default `schema.toml` or `schema.json` beside the data.
     allow_multiple : whether a worker may have jobs at several establishments: False, True, or at how many at most.
     validate : whether every row is checked.
-    engine : what computes; by default what the data live in, and DuckDB for files.
+    engine : the engine that computes; by default that of the data, and DuckDB for files.
 
     Returns
     -------

@@ -90,20 +90,22 @@ def mixed(
     method : "REML" (the default) or "ML"; with a prior "exact" (the default) or "gibbs".
     prior : a `Prior` or its numbers by name; the answer is then the posterior: a `BayesMixed` for one random intercept,
         a `BayesTerms` for several variances.
-    draws, chains, warmup, seed : of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
+    draws, chains, warmup, seed : settings of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
     family : "gaussian" (the default), or for shares and counts "binomial", "poisson", "negative-binomial",
         "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
-    points : of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Families only.
-    offset, exposure : names of columns: what is added to the linear predictor; what a count is proportional to, whose
-        logarithm is added. Families only.
+    points : number of points of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Only
+    for families.
+    offset, exposure : names of columns. The offset is added to the linear predictor. A count is proportional to its
+        exposure, whose logarithm is added. Only for families.
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
-    weights : name of a column: of the gaussian family prior weights, to which residual variances are inverse; else how
-        often a row counts, which is its trials where the response is a share.
+    weights : name of a column. In the gaussian family these are prior weights: the residual variance of a row is
+        divided by its weight. In other families they say how often a row counts; for a share that is its number of
+        trials.
     contrasts : how levels of factors are coded: "treatment" (the default), "sum" or "helmert", for all factors of the
         fixed terms or by column ({"sex": "sum"}). In a formula: C(sex, sum).
-    residual_by : name of a column, for each level of which a residual variance is estimated, as by nlme's varIdent.
-    series, time : columns that name a series, and the one that counts its periods: residuals are then autoregressive
-        within series, with correlation rho^d at d periods, as by nlme's corAR1.
+    residual_by : name of a column; each of its levels has its own residual variance, as with nlme's varIdent.
+    series, time : columns that name a series, and the one that counts its periods. Residuals are then autoregressive
+        within series, with correlation rho^d at d periods, as with nlme's corAR1.
 
     Returns
     -------

@@ -57,10 +57,11 @@ class Session:
         budget : the total loss that all releases together may reach; a number is a pure epsilon.
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
             budget is forgotten when the process ends: for trials only.
-        dataset : the name under which the ledger knows these data, however they are read. A ledger needs one.
+        dataset : the name of these data in the ledger, however they are read. A ledger needs one.
         period : the year, quarter or month that the jobs are about: "2026-Q1". Flows and changes of job histories are
             about the last of their quarters.
-        per_period : what releases about one period may cost together, where the budget is for a series. Periods are
+        per_period : the most that releases about one period may cost together, if the budget is for a series. Periods
+        are
             as long as `period`, or as the quarters of job histories.
         seed : makes the noise reproducible and the releases not private; they say so.
         """
@@ -85,7 +86,7 @@ class Session:
 
     @property
     def remaining(self) -> Loss:
-        """What is left of the budget."""
+        """What remains of the budget."""
         return self.account.remaining
 
     def count(

@@ -294,7 +294,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
         released_then(lambda plan: (plan.parent / "out" / "sexes" / "basic.csv").unlink()),
         0, "does not hold its files as they were",
     ),
-    "releases among the data": (swap('folder = "out"', 'folder = "data"'), 42, "whoever hands the folder on"),
+    "releases among the data": (swap('folder = "out"', 'folder = "data"'), 42, "anyone who hands the folder on"),
     "releases around the data": (swap('folder = "out"', 'folder = "."'), 42, "for releases alone"),
     "an output that leads nowhere": (
         lambda plan: (plan.parent / "out").symlink_to("nowhere"), 42, "a link that leads nowhere"

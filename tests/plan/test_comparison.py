@@ -102,7 +102,7 @@ def test_the_report_says_why_there_is_no_comparison(plan) -> None:
     )
     run(plan)
     page = (plan.parent / "out" / "report.html").read_text()
-    assert page.count("say nothing of the establishments that were left out") == 4
+    assert page.count("do not include the establishments left out") == 4
 
 
 def test_strata_of_places_by_population(session: dc.Session) -> None:

@@ -292,7 +292,7 @@ def test_what_is_no_file_of_sqlite_is_said(database: Lite, plan: Path) -> None:
     database.path.write_bytes(b"worker,place\n1,2\n" * 200)
     with pytest.raises(PlanError) as refusal:
         run(plan)
-    assert "no file of SQLite" in str(refusal.value)
+    assert "not a SQLite file" in str(refusal.value)
     spent_nothing(plan)
 
 

@@ -27,8 +27,9 @@ class Guarantee:
     notes : what was done to the output, and every limit of the claim.
     private : False when the noise was seeded, so that anyone who knows the seed can take it off, or when there is a
         `caution`.
-    magnitude : the name and the cap of the amounts that were added up, if they were: the definition is about them, too.
-    caution : why the release is not private although its noise is: the published noise is too small, say.
+    magnitude : the name and the cap of the amounts, if amounts were added up: the definition then covers them too.
+    caution : why the release is not private although its noise is, for example because the published noise is too
+    small.
 
     Examples
     --------

@@ -85,10 +85,10 @@ class Offer(Generic[Data, Reading, Value]):
     Attributes
     ----------
     guarantee : what it promises; its loss is the price.
-    details : public parameters for the ledger. Under one name nothing else can be asked for later.
+    details : public parameters for the ledger. Nothing else can be requested later under the same name.
     expected : computes, from public numbers, how far off it will be.
     read : takes everything that the draw needs from the confidential data; spends nothing and shows nothing.
-    draw : adds noise to what was read and gives the public value. Here nothing of the data is read.
+    draw : adds noise to what was read and gives the public value. It reads nothing from the data.
     write : writes the value's files into a folder, with what they promise and the ledger's line that paid.
     """
 
@@ -112,11 +112,11 @@ class Offer(Generic[Data, Reading, Value]):
         return replace(self, read=lambda nothing: read(data))  # type: ignore[return-value]
 
     def at(self, data: Data) -> Offer[None, Reading, Value]:
-        """The same offer with everything read that it needs of `data`."""
+        """The same offer after it has read everything that it needs from `data`."""
         reading = self.read(data)
         return replace(self, read=lambda nothing: reading)  # type: ignore[return-value]
 
     def then(self, change: Callable[[Value], Other]) -> Offer[Data, Reading, Other]:
-        """The same offer, whose value is post-processed before it is fixed and given away."""
+        """The same offer, with a value that is post-processed before it is fixed and published."""
         draw = self.draw
         return replace(self, draw=lambda reading, source: change(draw(reading, source)))  # type: ignore[return-value, arg-type]

@@ -7,7 +7,6 @@ anybody can draw again: only public constants enter. It holds whatever a definit
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.noise.source import SeededSource
 from discreet.privacy.belief import TRUE_SIZES, SizeBelief, believed, permitted
-from discreet.privacy.integers import IntegerMechanism
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.mechanism import Mechanism
 
@@ -85,21 +83,7 @@ def _log_likelihood(mechanism: Mechanism, outputs: Integers, sizes: Integers, hi
     found = np.empty((len(outputs), len(sizes)))
     for place, size in enumerate(sizes.tolist()):
         share = size / levels if mechanism.theta is None or size <= mechanism.theta else 0.0
-        hidden = np.array([float(size if hides_all or mechanism.joint else size / levels)])
-        found[:, place] = _of_one_size(mechanism, outputs, share, hidden)
+        hidden = float(size if hides_all or mechanism.joint else size / levels)
+        with np.errstate(divide="ignore"):
+            found[:, place] = mechanism.log_likelihood(outputs, share, hidden)
     return np.where(np.isfinite(found), found, _NEVER)
-
-
-def _of_one_size(mechanism: Mechanism, outputs: Integers, share: float, hidden: Vector) -> Vector:
-    with np.errstate(divide="ignore"):
-        if isinstance(mechanism, IntegerMechanism):
-            away = np.rint(outputs - share).astype(np.int64)
-            return np.asarray(np.log(mechanism.integer_probability(away, float(hidden[0]))).sum(axis=1))
-        scale = float(mechanism.scale(hidden)[0])
-        if mechanism.joint:
-            return np.asarray(mechanism.law.log_density((outputs - share) / scale) - outputs.shape[1] * math.log(scale))
-        if mechanism.additive:
-            return np.asarray(np.log(mechanism.law.probability(outputs - share, scale)).sum(axis=1))
-        shrink = math.log(getattr(mechanism, "shrink", 1.0))
-        out = mechanism.centre(np.maximum(outputs, np.ceil(-mechanism.offset) + 1.0)) - shrink  # type: ignore[attr-defined]
-        return np.asarray(mechanism.law.log_density((out - mechanism.centre(np.array(share))) / scale).sum(axis=1))

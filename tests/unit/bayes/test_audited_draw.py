@@ -55,7 +55,7 @@ def test_the_ledger_is_charged_what_was_audited_and_says_that_it_is_empirical(tm
     assert "not a promise" in str(drawn.guarantee)
     assert drawn.to_dict()["deviations"] == {} and "deviation" not in drawn.summary()
     assert drawn.tidy(levels=True)["std_error"].null_count == 10
-    assert "no error can be told" in str(release_audited_draw.check(FORMULA, data, **ASK))
+    assert "no error can be reported" in str(release_audited_draw.check(FORMULA, data, **ASK))
 
 
 def test_responses_that_have_no_posterior_stop_nothing() -> None:

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 def test_show(path: Path) -> None:
     result = call("show", path)
     assert result.exit_code == 0
-    for words in ("[b]jobs", "epsilon=1", "epsilon=0.25", "epsilon=0.75", "county", "publish", "Nothing confidential"):
+    for words in ("[b]jobs", "epsilon=1", "epsilon=0.25", "epsilon=0.75", "county", "publish", "nothing confidential"):
         assert words in result.stdout
     with Ledger.open(path, read_only=True) as ledger:
         assert f"Head: entry 3, {ledger.head.hash}" in result.stdout

@@ -195,7 +195,7 @@ def test_errors_that_are_the_same_everywhere_have_one_row() -> None:
 def test_upper_bounds_are_marked_and_rounded_up() -> None:
     words, rows = told(ByLargest({1: 0.5, 10: 0.5, 10_000: 5047.2}, frozenset({10_000}), "left out"))
     assert rows == [("1 to 10", 0.5), ("10,000", "at most 5,050")]
-    assert "jobs of establishments that are left out come on top" in words
+    assert "jobs of establishments that are left out add to this error" in words
     assert "depends on the largest establishment" in told(ByLargest({1: 0.5}))[0]
     assert "grows with the count" in told(ByLargest({1: 0.5}, follows="count"))[0]
 
@@ -210,7 +210,7 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
     start = next(i for i, block in enumerate(blocks) if block == Heading("What this does not promise"))
     said = blocks[start + 1].text
     assert "count " not in said.replace("counts what its ledger", "") and "add up unless" not in said
-    assert said.count("what all rows at once would say") == 1  # once for probabilities and quantiles
+    assert said.count("the answer of all rows at once") == 1  # once for probabilities and quantiles
     assert "Standard errors of a model include the noise" in said and "holds its coefficient" in said
     one = np.array([[5], [900]])
     usual = page(facts(table(one, one - 3.0, one + 3.0))).html()

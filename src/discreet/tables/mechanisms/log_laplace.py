@@ -95,6 +95,11 @@ class LogLaplace(Mechanism):
             source=source,
         )
 
+    def log_likelihood(self, published: Integers, count: float, largest: float) -> Vector:
+        out = self.centre(np.maximum(published, np.ceil(-self.offset) + 1.0)) - math.log(self.shrink)
+        away = (out - self.centre(np.array(count))) / self.exponent
+        return np.asarray(self.law.log_density(away).sum(axis=1))
+
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
         over, under, _ = self.beyond(count, count)
         return over + under

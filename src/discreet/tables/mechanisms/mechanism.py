@@ -197,6 +197,13 @@ class Mechanism(ABC):
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         """Published counts. `largest` is the contribution that the definition says must be hidden."""
 
+    def log_likelihood(self, published: Integers, count: float, largest: float) -> Vector:
+        """The log likelihood of rows of published counts whose true value is `count`, up to a constant of the row."""
+        scale = float(self.scale(np.array([largest]))[0])
+        if self.joint:
+            return np.asarray(self.law.log_density((published - count) / scale) - published.shape[1] * math.log(scale))
+        return np.asarray(np.log(self.law.probability(published - count, scale)).sum(axis=1))
+
     @abstractmethod
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
         """E|published - count| before rounding to whole numbers."""

@@ -94,7 +94,7 @@ def mixed(
     family : "gaussian" (the default), or for shares and counts "binomial", "poisson", "negative-binomial",
         "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
     points : number of points of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Only
-    for families.
+        for families.
     offset, exposure : names of columns. The offset is added to the linear predictor. A count is proportional to its
         exposure, whose logarithm is added. Only for families.
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.

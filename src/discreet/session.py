@@ -60,9 +60,8 @@ class Session:
         dataset : the name of these data in the ledger, however they are read. A ledger needs one.
         period : the year, quarter or month that the jobs are about: "2026-Q1". Flows and changes of job histories are
             about the last of their quarters.
-        per_period : the most that releases about one period may cost together, if the budget is for a series. Periods
-        are
-            as long as `period`, or as the quarters of job histories.
+        per_period : the most that releases about one period may cost together, if the budget is for a series.
+            Periods are as long as `period`, or as the quarters of job histories.
         seed : makes the noise reproducible and the releases not private; they say so.
         """
         _refuse(jobs, unit, ledger, dataset)

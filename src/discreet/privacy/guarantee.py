@@ -29,7 +29,7 @@ class Guarantee:
         `caution`.
     magnitude : the name and the cap of the amounts, if amounts were added up: the definition then covers them too.
     caution : why the release is not private although its noise is, for example because the published noise is too
-    small.
+        small.
 
     Examples
     --------

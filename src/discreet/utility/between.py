@@ -141,7 +141,7 @@ def changes_between(
         tables: the attributes, `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
     by : the attributes that make a cell; known of a release, needed for tables.
     level : the probability with which the intervals hold; a release states it, and it is 0.95 for tables if it is left
-    out.
+        out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
         known. Left out, 2 (1 - level). Of published tables it follows from the level.
     least : by how much a count must have changed at least.

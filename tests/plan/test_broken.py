@@ -167,7 +167,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "not TOML": (swap("epsilon = 6", "epsilon = "), 17, "A plan is TOML"),
     "text without an end": (swap('title = "Toys"', 'title = "Toys'), 2, "A plan is TOML"),
     "a key twice": (swap("alpha = 0.1", "alpha = 0.1\nalpha = 0.2"), 15, "Correct the line"),
-    "an empty plan": (write(""), 1, "[data]: it is missing. It says: Where the confidential data are"),
+    "an empty plan": (write(""), 1, "[data]: it is missing. It says: The place of the confidential data"),
     "not a plan at all": (write(b"x" * 200_000), 0, "A plan is a short text"),
     # its tables
     "an unknown table": (swap("[output]", "[ouput]"), 41, "Did you mean 'output'?"),
@@ -273,7 +273,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     ),
     # the ledger
     "the ledger is a folder": (lambda plan: (plan.parent / "ledger.db").mkdir(), 18, "is a folder, not a ledger"),
-    "the ledger is a text": (put("ledger.db", "dear diary\n" * 100), 18, "is no ledger"),
+    "the ledger is a text": (put("ledger.db", "dear diary\n" * 100), 18, "is not a ledger"),
     "the ledger is another database": (
         lambda plan: sqlite3.connect(plan.parent / "ledger.db").execute("CREATE TABLE t (x)").connection.close(),
         18, "not a ledger",

@@ -130,8 +130,8 @@ def variance_flags(
     for name in unseen:
         note = (
             f"the variance of {name} is hardly seen: under this noise none below "
-            f"{(least or {})[name] / unit[name]:.3g} can be distinguished from 0. It may be far too large, the residual "
-            f"variance is smaller by that amount, and standard errors of effects of {name} are larger than necessary. "
+            f"{(least or {})[name] / unit[name]:.3g} can be distinguished from 0. It may be far too large, the "
+            f"residual variance is smaller by that amount, and standard errors of effects of {name} are larger than necessary. "
             "It is also unknown whether effects depend on the sizes of groups, which moves fixed effects. Spend more, "
             "or use fewer groups"
         )

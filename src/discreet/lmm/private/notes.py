@@ -131,9 +131,9 @@ def variance_flags(
         note = (
             f"the variance of {name} is hardly seen: under this noise none below "
             f"{(least or {})[name] / unit[name]:.3g} can be distinguished from 0. It may be far too large, the "
-            f"residual variance is smaller by that amount, and standard errors of effects of {name} are larger than necessary. "
-            "It is also unknown whether effects depend on the sizes of groups, which moves fixed effects. Spend more, "
-            "or use fewer groups"
+            f"residual variance is smaller by that amount, and standard errors of effects of {name} are larger than "
+            "necessary. It is also unknown whether effects depend on the sizes of groups, which moves fixed effects. "
+            "Spend more, or use fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
         found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)

@@ -274,9 +274,8 @@ def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[s
     there = list(present)
     if asked is not None and not alike((column, *asked), there):
         return (
-            f"Column {column!r} is not in {name}, and neither is any other requested column. The first line of a "
-            "CSV file names the columns; it may be missing, or below others. Make it the first line, or name other "
-            "columns."
+            f"Column {column!r} and all other requested columns are not in {name}. The first line of a CSV file names "
+            "the columns; it may be missing, or below others. Make it the first line, or name other columns."
         )
     folded = {other.casefold(): other for other in there}
     near = [folded[match] for match in difflib.get_close_matches(column.casefold(), folded, n=2)]

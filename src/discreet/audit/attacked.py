@@ -5,7 +5,7 @@ The truth is simulated, or a stand-in: nobody may score an attack on confidentia
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -58,3 +58,20 @@ def attack(tables: Mapping[str, Matrix], firms: Histograms) -> list[dict[str, st
 def _constant_guess(truth: Matrix | Integers) -> int:
     """How often the best constant guess is right."""
     return int(np.unique(truth, axis=0, return_counts=True)[1].max()) if len(truth) else 0
+
+
+def larger(
+    draws: Mapping[str, Callable[[Integers, Integers, int], Integers]], amounts: Integers, *, share: float, trials: int
+) -> list[dict[str, str | int | float]]:
+    """How often the p % rule's attacker is right: is the only establishment of a cell as large as that, or larger?
+
+    Half of the cases are of either kind. Somebody who knows all others of a cell is where they are alone in it.
+    """
+    amounts = amounts[np.floor(amounts * share) >= 1]
+    rows: list[dict[str, str | int | float]] = []
+    for name, draw in draws.items() if amounts.size else ():
+        found = attacks.p_percent(draw, sums=amounts, largest=amounts, share=share, trials=trials)
+        right = round(found.cases * (found.power + 1 - found.false_alarms))
+        tried = {"targets": len(amounts), "cases": 2 * found.cases, "exact": right, "by_chance": found.cases}
+        rows.append({"attack": f"p %: larger by {100 * share:g} %", "table": name, **tried})
+    return rows

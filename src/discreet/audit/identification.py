@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.audit.attacked import attack
+from discreet.audit.attacked import attack, larger
 from discreet.audit.stand_in import MOST_JOBS, same_shape
 from discreet.delimited import quoted
 from discreet.errors import DataError
@@ -34,6 +34,9 @@ from discreet.tables.mechanisms.registry import named
 
 MOST_CELLS = 4_000
 """Workplace cells of a stand-in; larger tables are sampled."""
+
+MOST_AMOUNT = 2.0**50
+"""Amounts that are attacked; larger ones are noise."""
 
 TRIALS = 5
 SAME = (
@@ -127,7 +130,8 @@ def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = No
         )
     found = identification(releases, seed=seed)
     attacked = {row["of"] for row in found.attacks}
-    tables = [of for known in releases for of in _as_drawn(known) if of.name in attacked and not of.about.get("where")]
+    drawn = [of for known in releases for of in _as_drawn(known) if of.name in attacked and of.attributes]
+    tables = [of for of in drawn if "count" in of.columns and not of.about.get("where")]
     return replace(found, notes=(*found.notes, *(_kept(Path(path), of) for of in tables)))
 
 
@@ -159,14 +163,14 @@ def _as_drawn(release: ReleaseFolder) -> list[PublishedTable]:
 def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0) -> list[dict[str, Any]] | str:
     """The attacks on a stand-in of one table, over several draws; or why there are none."""
     domains = of.about.get("domains")
-    if "count" not in of.columns or not isinstance(release.unit, Establishments):
-        return "attacks are on counts of jobs that protect establishments."
+    if not {"count", "sum"} & {*of.columns} or not isinstance(release.unit, Establishments):
+        return "attacks are on counts of jobs and sums that protect establishments."
     if domains is None or not of.about.get("mechanism"):
         return "it is a sum of drawn tables, and reveals no more than they do."
+    if not domains or "sum" in of.columns:
+        return _attack_amounts(of, _mechanism(release.unit, of), seed=seed)
     kinds = [name for name in of.attributes if name in domains]
     levels = int(np.prod([len(domains[name]) for name in kinds], dtype=np.int64))
-    if levels < 2:
-        return "the attacks of the Tables paper need counts by kinds of workers."
     table, rng = of.read(), np.random.default_rng(seed)
     counts = np.maximum(np.asarray(table["count"].to_numpy(zero_copy_only=False), dtype=np.float64), 0)
     counts = counts.astype(np.int64).reshape(-1, levels)
@@ -182,6 +186,27 @@ def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0)
         firms = same_shape(counts[chosen], tuple(kinds), _combinations(domains, kinds), keys, rng)
         told += _attack_once(firms, mechanism, of.name, seed=seed + trial)
     return _added(told)
+
+
+def _attack_amounts(of: PublishedTable, mechanism: Mechanism, *, seed: int) -> list[dict[str, Any]] | str:
+    """The p % rule on every published number, as if one establishment had it; noise follows its size alone."""
+    numbers = of.read()["sum" if "sum" in of.columns else "count"].to_numpy(zero_copy_only=False)
+    numbers = np.asarray(numbers, dtype=np.float64)
+    numbers = numbers[(numbers > 0) & (numbers < MOST_AMOUNT)].astype(np.int64)
+    rng, infusion = np.random.default_rng(seed), Infusion()
+    chosen = rng.choice(numbers, min(MOST_CELLS, numbers.size), replace=False)
+
+    def released(sums: Integers, largest: Integers, trial: int) -> Integers:
+        hidden = largest if mechanism.joint else largest[:, None]
+        hidden = np.stack([hidden, np.zeros_like(hidden)], axis=-1) if mechanism.by_pairs else hidden
+        return mechanism.draw(sums[:, None], hidden, SeededSource(int(rng.integers(2**62))))[:, 0]
+
+    def infused(sums: Integers, largest: Integers, trial: int) -> Integers:
+        return np.rint(sums * infusion.factor(rng.random(len(sums)))).astype(np.int64)
+
+    share = float(mechanism.unit.alpha)
+    rows = larger({INFUSION: infused, RELEASE: released}, chosen, share=share, trials=TRIALS)
+    return [{"of": of.name, **row} for row in rows] or f"no number is so large that {share:g} of it is 1 or more."
 
 
 def _mechanism(unit: Establishments, of: PublishedTable) -> Mechanism:

@@ -289,7 +289,9 @@ def identification_blocks(found: Identification) -> Iterator[Block]:
         yield Prose(
             "The attacks of the Tables paper (Haney et al. 2017, section 5.2) on lone establishments, in simulation: "
             "the truth is a stand-in of the published shape, because nobody may score attacks on the real data. Chance "
-            "is the best guess that is the same for every case."
+            "is the best guess that is the same for every case. Counts without kinds of workers and sums are attacked "
+            "by the p % rule: somebody who knows every other establishment of a cell decides whether the last one is "
+            "larger than it is, by the share that the definition hides."
         )
         yield Table(
             ("Table", "Attack", "On", "Tried", "Exactly right", "Right by chance", "Right, of those tried"),

@@ -6,13 +6,15 @@ import math
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
+from discreet.audit.attacked import larger
 from discreet.audit.identification import _mechanism, identification, of_synthetic
 from discreet.errors import DataError
 from discreet.plan.run import run
 from discreet.privacy.identification import belief_bounds, posterior
-from discreet.privacy.losses import Approximate, Concentrated, Pure
+from discreet.privacy.losses import Approximate, Concentrated, Pure, from_dict
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers, unit_of
 from discreet.release.folder import ReleaseFolder, open_releases
 from discreet.synthetic import synthesize
@@ -78,13 +80,41 @@ def test_attacks_run_on_the_releases_own_noise_and_find_less_than_on_infusion(ou
     assert isinstance(unit, Establishments)
     stated = {name: value for name, value in table.about["noise"].items() if name != "sizes"}
     assert _mechanism(unit, table).constants() == stated
-    assert {row["of"] for row in found.attacks} == {"sexes"}
-    rows = {(row["attack"], row["table"]): row for row in found.attacks}
+    rows = {(row["attack"], row["table"]): row for row in found.attacks if row["of"] == "sexes"}
+    assert len(rows) == 6
     for attack in ("shape", "size"):
         infused, ours = rows[attack, "noise infusion"], rows[attack, "this release"]
         assert infused["exact"] == infused["cases"] > 0
         assert ours["exact"] < ours["cases"]
-    assert any(note.startswith("payroll") for note in found.notes)
+    assert not found.notes
+
+
+def test_tables_without_kinds_and_sums_are_attacked_by_the_percent_rule_and_bounds_hold(out: Path) -> None:
+    """Somebody who is undecided is right as often as the guarantee allows, and more often than by chance."""
+    releases = open_releases(out)
+    found = identification(releases)
+    losses = {
+        of.name: float(from_dict(dict(of.about["loss"])).amounts["epsilon"])
+        for release in releases
+        for of in release.tables("research")
+    }
+    assert {row["of"] for row in found.attacks} == {*losses}
+    [ours, infused] = [
+        [row for row in found.attacks if row["table"] == table and str(row["attack"]).startswith("p %")]
+        for table in ("this release", "noise infusion")
+    ]
+    assert len(ours) == len(infused) == 5
+    for row in ours:
+        slack = 4 * math.sqrt(0.25 / row["cases"])
+        assert row["exact"] / row["cases"] <= posterior(0.5, losses[row["of"]]) + slack, row
+    assert sum(row["exact"] for row in ours) > 1.2 * sum(row["by_chance"] for row in ours)
+
+
+def test_the_percent_rule_finds_out_what_has_no_noise() -> None:
+    amounts = np.array([1, 9, 10, 500, 10**9])
+    [row] = larger({"bare": lambda sums, largest, trial: sums}, amounts, share=0.1, trials=2)
+    assert (row["targets"], row["cases"], row["exact"], row["by_chance"]) == (3, 12, 12, 6)
+    assert larger({"bare": lambda sums, largest, trial: sums}, amounts[:2], share=0.1, trials=2) == []
 
 
 def test_a_synthetic_file_has_the_bounds_of_its_release(out: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 import discreet as dc
 from discreet.noise.source import SeededSource
 from discreet.simulate import national
+from discreet.tables import consistency
 from discreet.tables.establishments import histograms
 from discreet.tables.infusion import Infusion
 from discreet.tables.workload import agreed
@@ -104,40 +105,71 @@ def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]
 
 
-def studied(jobs: Any, of: str | None, repeats: int) -> None:
-    """Bias of totals, and errors of tables before and after they agree."""
+def studied(jobs: Any, of: str | None, repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bias of totals, and errors of tables before and after they agree.
+
+    The total that all tables agree on is a combination of their drawn totals, by what each table is trusted
+    (docs/proofs/consistency.md). With fixed weights it has no bias; weights that follow the draws could give it one. So
+    the bias is measured beside the combination with the mean weights of the other draws: that takes away nearly all
+    of the noise, and a hundredth of a standard error shows.
+    """
     session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=100, seed=1)
     queries = session.marginals(*DRAWN, of=of).queries
     ready = [query.prepare(epsilon="2/3") for query in queries]
     cells = [query.statistics(part) for query, part in zip(queries, ready, strict=True)]
-    source, total, off = SeededSource(7), [], []
+    ratios: list[float] = []
+    trust = consistency.trust
+
+    def seen(*given: Any) -> Any:
+        found = trust(*given)
+        ratios.append(float(found[0]))
+        return found
+
+    monkeypatch.setattr(consistency, "trust", seen)
+    source, total, drawn, weights, off, parts = SeededSource(7), [], [], [], [], []
+    place = {name: np.unique(np.array(cells[2].keys[name].to_pylist()), return_inverse=True)[1] for name in DRAWN[2]}
     for _ in range(repeats):
         raw = [
             query._wrap(part, cell, query.drawn(part, cell, source), level=0.95)
             for query, part, cell in zip(queries, ready, cells, strict=True)
         ]
         after = agreed(queries, ready, raw, level=0.95)
-        total.append([float(table.counts.sum() - cell.counts.sum()) for table, cell in zip(after, cells, strict=True)])
+        weights.append(np.array([1.0, *(1 / ratio for ratio in ratios[-2:])]))
+        drawn.append([float(table.counts.sum() - cell.counts.sum()) for table, cell in zip(raw, cells, strict=True)])
+        moved = [(table.counts - cell.counts).astype(np.float64) for table, cell in zip(after, cells, strict=True)]
+        assert len({float(each.sum()) for each in moved}) == 1, "the tables agree"
+        total.append(float(moved[0].sum()))
+        parts.append(np.concatenate([np.bincount(at, moved[2].ravel()) for at in place.values()]))
         off.append(
             [
-                [float(np.abs(t.counts - cell.counts).mean()) for t in (before, moved)]
-                for before, moved, cell in zip(raw, after, cells, strict=True)
+                [float(np.abs(table.counts - cell.counts).mean()), float(np.abs(each).mean())]
+                for table, each, cell in zip(raw, moved, cells, strict=True)
             ]
         )
-    bias, error = np.array(total), np.array(off)
+    trusted = np.array(weights) / np.sum(weights, axis=1, keepdims=True)
+    others = (trusted.sum(axis=0) - trusted) / (repeats - 1)
+    spread, rest = np.std(total, ddof=1), np.array(total) - (others * np.array(drawn)).sum(axis=1)
+    told = (of, "mean and standard error", np.mean(total), spread, "bias over it", rest.mean() / spread)
+    print(*told, "+-", rest.std(ddof=1) / spread / np.sqrt(repeats))
+    assert np.abs(np.array(total) - (trusted * np.array(drawn)).sum(axis=1)).max() <= 1e-3 * spread + 1, told
+    assert abs(rest.mean()) <= 0.05 * spread, told
+    z = np.mean(parts, axis=0) / (np.std(parts, axis=0, ddof=1) / np.sqrt(repeats))
+    print("states and sectors: mean square of bias over standard error", (z**2).mean(), "largest", np.abs(z).max())
+    assert (z**2).mean() <= 2 * (repeats - 1) / (repeats - 3), "1 without bias, (n - 1)/(n - 3) by few draws"
+    error = np.array(off)
     for i, by in enumerate(DRAWN):
-        told = (of, by, "bias", bias[:, i].mean(), bias[:, i].std(ddof=1), "error", *error[:, i].mean(axis=0))
-        print(*told)
-        assert abs(bias[:, i].mean()) <= 3 * bias[:, i].std(ddof=1) / np.sqrt(repeats), told
+        print(of, by, "error before and after", *error[:, i].mean(axis=0))
         gain = error[:, i, 1] - error[:, i, 0]
         slack = 0.02 * error[:, i, 0].mean() + 2 * gain.std(ddof=1) / np.sqrt(repeats)
-        assert gain.mean() <= slack + 0.1, told
+        assert gain.mean() <= slack + 0.1, (of, by)
 
 
 @pytest.mark.parametrize("of", [None, "payroll"])
-def test_totals_have_no_bias_and_no_table_is_worse(of: str | None, tmp_path: Path) -> None:
+def test_totals_have_no_bias_and_no_table_is_worse(
+    of: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     national.write(tmp_path / "nation", share=0.003)
-    studied(dc.read_jobs(tmp_path / "nation"), of, REPEATS)
+    studied(dc.read_jobs(tmp_path / "nation"), of, REPEATS, monkeypatch)
 
 
 def over_infusion(jobs: Any) -> float:
@@ -152,7 +184,7 @@ def over_infusion(jobs: Any) -> float:
 
 
 @pytest.mark.full_size
-def test_the_whole_nation_fits_in_time_and_memory(tmp_path: Path) -> None:
+def test_the_whole_nation_fits_in_time_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = programme(tmp_path, 1.0)
     spent = []
     for command in (["run", str(plan)], ["verify", str(tmp_path / "out" / "bundle.zip")]):
@@ -164,6 +196,7 @@ def test_the_whole_nation_fits_in_time_and_memory(tmp_path: Path) -> None:
         assert done.returncode == 0
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert after.ru_maxrss <= 2.5 * 2**20, after.ru_maxrss
+        print("peak memory so far, GiB:", after.ru_maxrss / 2**20)
     print("processor seconds of run and verify:", spent)
     assert spent[0] < 90 and spent[1] <= spent[0]
     cells = assert_adds_up(tmp_path / "out" / "employment", "count")
@@ -173,4 +206,4 @@ def test_the_whole_nation_fits_in_time_and_memory(tmp_path: Path) -> None:
     print("payroll by county and sector over infusion:", ratio)
     assert ratio <= 0.6
     for of in (None, "payroll"):
-        studied(jobs, of, 4)
+        studied(jobs, of, 24, monkeypatch)

@@ -84,13 +84,14 @@ NO_ERRORS = "no standard errors: the published noise does not cover what blocks 
 def unmeasured_flags(groups: Sequence[str]) -> list[Flag]:
     """Flags of terms whose sums by group were not drawn, because noise would have hidden them."""
     where: tuple[Literal["random", "variance"], ...] = ("random", "variance")
-    return [Flag(effect, group, "not measured", not_measured(group)) for group in groups for effect in where]
+    told = [(group, not_measured(group)) for group in groups]
+    return [Flag(effect, group, "not measured", note) for group, note in told for effect in where]
 
 
 def not_measured(group: str) -> str:
     return (
-        f"effects of {group} are not measured: noise that hides those who are protected together would hide them, so "
-        "the whole loss goes to fixed effects and the residual variance, which includes theirs. Effects are 0, and "
+        f"effects of {group} are not measured: noise that hides who is protected would hide them, so the whole loss "
+        "goes to fixed effects and the residual variance, which includes theirs. Effects are 0, and "
         "standard errors of fixed effects allow for any variance of theirs that the response's own allows. "
         "Spend more, or give their sums a share under split"
     )

@@ -24,6 +24,7 @@ HOPELESS = 0.1**2  # if not even this variance, in widths squared, is seen with 
 LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
+CLEARLY = 0.5  # of the expected error with sums by group: a model without them that errs less than this replaces them
 TRIED = 150  # shares of protected groups
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
 
@@ -106,6 +107,9 @@ def default_split(
     fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
     lost = parts.lost(public.n, 1 - squares - fixed, fixed, within, worth=worth, pure=pure)
     best = float(fixed[int(np.argmin(lost))])
+    none = parts.lost(public.n, np.zeros(1), np.array([1 - squares]), within, worth=worth, pure=pure)
+    if together == 1 and not (request.lagged or request.lags) and float(none[0]) < CLEARLY * float(lost.min()):
+        return _without_groups(squares)
     shares = np.array([1 - squares - best, best, squares])
     return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
 
@@ -142,9 +146,21 @@ def terms_split(
         d = noise(groups * float(share), worth, pure=pure)[:, None] * r**2
         own = tau2 / unit**2
         lost = lost + (K * own * d / (K**2 * own + K * sigma2 + d)).sum(axis=1)
+    none = sum(
+        c * noise(np.array(1 - squares) * float(part), worth, pure=pure) for c, part in zip(costs, within, strict=True)
+    )
+    none = float(none) + sum(float(K.sum()) * tau2 / unit**2 for K, _, unit in sizes)
+    if together == 1 and not request.lagged and none < CLEARLY * float(lost.min()):
+        return _without_groups(squares), among
     best = float(fixed[int(np.argmin(lost))])
     shares = np.array([1 - squares - best, best, squares])
     return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True)), among
+
+
+def _without_groups(squares: float) -> dict[str, Fraction]:
+    """Nothing for the sums by group."""
+    spent = thousandths(np.array([1 - squares, squares]))
+    return {"groups": Fraction(0), **dict(zip(("fixed", "squares"), spent, strict=True))}
 
 
 def shares_for(

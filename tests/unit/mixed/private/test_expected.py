@@ -98,3 +98,31 @@ def test_a_linear_model_has_no_effects() -> None:
     sums = moments.sums_of_nothing(mechanism, public, request)
     told = expected_errors(sums, public.origin.restore, sigma2=1.0, variances=np.empty(0))
     assert len(told.effects) == len(told.least) == 0 and (told.fixed > 0).all()
+
+
+@pytest.mark.parametrize(("terms", "epsilon"), [("(1 | county)", 0.1), ("(1 + quarter | county)", 0.04)])
+def test_at_small_epsilon_a_mixed_model_is_no_worse_than_the_linear_one(terms: str, epsilon: float) -> None:
+    """Correlations of fitted values with the response over draws; with more to spend county effects are drawn."""
+    rng, rows = np.random.default_rng(6), 48_000
+    county, industry, quarter = rng.integers(0, 62, rows), rng.integers(0, 20, rows), rng.integers(0, 40, rows)
+    mean = 0.06 + 0.03 * rng.gamma(1, 1, 20)[industry] + 0.0128 * rng.normal(size=62)[county]
+    data = {
+        "jcr": np.clip(mean + 0.1 * rng.gamma(1, 1, rows) - 0.1, 0, 2),
+        "county": np.array([f"c{i}" for i in county]),
+        "industry": np.array([f"i{i}" for i in industry]),
+        "quarter": quarter,
+    }
+
+    def kept(formula: str, epsilon: float) -> tuple[float, list[str]]:
+        fits = [
+            release_mixed(formula, data, epsilon=epsilon, public=["county", "industry", "quarter"], seed=seed)
+            for seed in range(4)
+        ]
+        found = [np.corrcoef(fit.fitted(data), data["jcr"])[0, 1] for fit in fits]
+        return float(np.mean(found)), [flag.word for flag in fits[0].flags]
+
+    fixed = "jcr ~ 0 + industry + quarter"
+    (small, told), (linear, _) = kept(f"{fixed} + {terms}", epsilon), kept(fixed, epsilon)
+    assert small > 0.97 * linear and ("not measured" in told or "quarter" in terms)
+    (more, told), (linear, _) = kept(f"{fixed} + (1 | county)", 3), kept(fixed, 3)
+    assert more > 1.01 * linear and "not measured" not in told

@@ -72,10 +72,10 @@ def verify_command(
 ) -> None:
     """Find a count mechanism's worst privacy loss over all neighbouring data, exactly.
 
-    Establishments of 0 to 1,000,000 workers, alone or beside others, grow by alpha or by one worker. The worst "
-    "log ratio over all outputs is compared with the claim. The exit code is 1 when the claim is refuted. --grid "
-    "tries many alphas and epsilons (and deltas) on establishments of up to 150 workers; for `ladder` and
-    `two-sizes` up to 270, beyond their tables.
+    Establishments of 0 to 1,000,000 workers, alone or beside others, grow by alpha or by one worker. The worst log
+    ratio over all outputs is compared with the claim. The exit code is 1 when the claim is refuted. --grid tries many
+    alphas and epsilons (and deltas) on establishments of up to 150 workers; for `ladder` and `two-sizes` up to 270,
+    beyond their tables.
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`
     """

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from discreet.arguments import of_kinds
 from discreet.delimited import BadLine, lines, quoted
 from discreet.errors import DataError
 from discreet.faults import Fault
@@ -145,6 +146,7 @@ class DataCheck:
         return path
 
 
+@of_kinds
 def check_data(
     source: Any,
     *,

@@ -14,6 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.arguments import of_kinds
+from discreet.engines import Engine
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Fault
 from discreet.frames import called, count_if, refuse, tally, working
@@ -24,7 +26,6 @@ from discreet.scans import folder_of
 from discreet.schema import Label, Schema
 
 if TYPE_CHECKING:
-    from discreet.engines import Engine
     from discreet.frames import Frame
     from discreet.privacy.units import Unit
 
@@ -252,6 +253,7 @@ class Histories:
         return self.jobs.table.group_by(self.schema.establishment).agg(nw.col(*names).min())
 
 
+@of_kinds
 def read_histories(
     source: Any,
     *,

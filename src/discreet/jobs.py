@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.arguments import of_kinds
 from discreet.databases import SomeColumns, one_moment
+from discreet.engines import Engine
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, called, holds, open_frame, refuse, require, working
@@ -43,7 +45,6 @@ from discreet.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
-    from discreet.engines import Engine
     from discreet.frames import Frame
 
 OWN = "__own "  # what jobs call their own copies of listed columns begins so; schemas have no such names
@@ -173,15 +174,13 @@ class Jobs:
         return replace(self, validated=True, table=self.distinct())
 
     def distinct(self, *, compared: bool = True) -> Frame:
-        """One row per worker at an establishment; a table of workers with one job each, or no name, stays as it is.
+        """One row per worker at an establishment, if a worker may have several rows.
 
         Own copies of listed columns are left out once they were `compared`: a row without one would be another job.
         """
-        if self.schema.worker is None or self.allow_multiple is False:
-            return self.table
-        names = self.table.collect_schema().names()
-        own = [name for name in names if compared and (name == ROW or name.startswith(OWN))]
-        return self.table.drop(*own).unique()
+        several = self.schema.worker is not None and self.allow_multiple is not False
+        own = [name for name in self.table.collect_schema() if compared and (name == ROW or name.startswith(OWN))]
+        return self.table.drop(*own).unique() if several else self.table
 
     def passes_of_lists(self) -> Iterator[Pass]:
         """Checks of lists, and of the jobs of one establishment or worker."""
@@ -266,6 +265,7 @@ class Jobs:
         yield Pass("source", table, checks, table)
 
 
+@of_kinds
 @one_moment(keep=True)
 def read_jobs(
     source: Any,

@@ -26,7 +26,7 @@ LAYERS = [
     {"voices"},
     {"faults"},
     {"errors", "arrays", "chart", "caveats", "later", "names"},
-    {"extras", "delimited", "hierarchy", "magnitude"},
+    {"arguments", "extras", "delimited", "hierarchy", "magnitude"},
     {"databases"},
     {"scans"},
     {"frames", "results", "schema", "privacy", "simulate", "archive"},

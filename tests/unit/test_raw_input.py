@@ -15,6 +15,7 @@ from faults_of import about
 
 ROWS = {"workplace": ["a", "a", "b"], "worker": [1, 2, 3], "place": ["x", "x", "y"], "sex": ["F", "M", "F"]}
 SCHEMA = dc.Schema(["place"], {"sex": ["F", "M"]})
+PANEL = {"series": ["a"] * 30 + ["b"] * 30, "t": [*range(30)] * 2, "value": [*range(30), *range(3, 33)]}
 JOBS = dc.read_jobs(ROWS, schema=SCHEMA)
 DATA = {"y": np.linspace(0, 1, 60), "x": np.arange(60) % 7, "g": np.arange(60) % 5}
 
@@ -37,6 +38,22 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("of", lambda: session().sum(None)),  # type: ignore[arg-type]
     ("of", lambda: session().mean(["x"])),  # type: ignore[arg-type]
     ("public", lambda: dc.release_mixed("y ~ x + (1 | g)", DATA, epsilon=1, public=None, bounds=(0, 1))),
+    ("engine", lambda: dc.read_jobs(ROWS, schema=SCHEMA, engine="spark")),  # type: ignore[arg-type]
+    ("validate", lambda: dc.read_jobs(ROWS, schema=SCHEMA, validate="no")),  # type: ignore[arg-type]
+    ("time", lambda: dc.read_histories(ROWS, schema=SCHEMA, quarters=[1, 2], time=["q"])),  # type: ignore[arg-type]
+    ("fpr", lambda: dc.exception_report(PANEL, fpr="0.2")),  # type: ignore[arg-type]
+    ("fpr", lambda: dc.exception_report(PANEL, fpr=(0.0, None))),  # type: ignore[arg-type]
+    ("methods", lambda: dc.exception_report(PANEL, methods="naive")),  # type: ignore[arg-type]
+    ("rules", lambda: dc.exception_report(PANEL, rules="usual")),  # type: ignore[arg-type]
+    ("season", lambda: dc.forecast_panel(PANEL, season="12")),  # type: ignore[arg-type]
+    ("periods", lambda: dc.backtest_changes(PANEL, periods=2.5)),  # type: ignore[arg-type]
+    ("direction", lambda: dc.compare_large_changes(PANEL, PANEL, direction=["up"])),  # type: ignore[arg-type]
+    ("columns", lambda: dc.exception_report(PANEL, columns=["a"])),  # type: ignore[arg-type]
+    ("cutoffs", lambda: dc.compare_cutoffs(PANEL, PANEL, cutoffs=0.9)),  # type: ignore[arg-type]
+    ("series", lambda: dc.release_mixed("y ~ x", DATA, epsilon=1, public=["x"], bounds=(0, 1), series=3)),  # type: ignore[arg-type]
+    ("account", lambda: dc.release_mixed("y ~ x", DATA, epsilon=1, public=["x"], bounds=(0, 1), account="mine")),
+    ("formula", lambda: dc.posterior_interval(None, DATA, "x", epsilon=10)),  # type: ignore[arg-type]
+    ("scale", lambda: dc.posterior_quantile("y ~ x", DATA, "x", probability=0.5, epsilon=9, scale="x")),
     ("coefficient", lambda: dc.posterior_interval("y ~ x", DATA, None, epsilon=10)),  # type: ignore[arg-type]
     ("coefficient", lambda: dc.posterior_probability("y ~ x", DATA, None, at=0, epsilon=10)),  # type: ignore[arg-type]
 ]

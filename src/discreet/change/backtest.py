@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Vector
 from discreet.change import judged
 from discreet.change.alarms import BARELY, ListLength, alarms
@@ -117,6 +118,7 @@ class Backtest(Result):
         }
 
 
+@of_kinds
 def backtest_changes(
     panel: Any,
     forecasts: Any = None,

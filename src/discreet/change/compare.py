@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from discreet import chart
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import exchange, roc, scored, standards
 from discreet.change.bootstrap import Replicates, replicate
@@ -252,6 +253,7 @@ def spelled_cutoff(cutoff: Cutoff) -> str:
     return f"{cutoff:g}"
 
 
+@of_kinds
 def compare_large_changes(
     panel: Any,
     forecasts: Any,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.change.cases import Missing, cases
 from discreet.change.compare import Comparison, compare_large_changes
 from discreet.change.panel import Gaps
@@ -109,6 +110,7 @@ class ByCutoff(Result):
         }
 
 
+@of_kinds
 def compare_cutoffs(
     panel: Any,
     forecasts: Any,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.caveats import WHOLE
 from discreet.change import judged, listed, roc
 from discreet.change.alarms import BARELY, ListLength, alarms
@@ -226,6 +227,7 @@ KINDS = {
 }
 
 
+@of_kinds
 def exception_report(
     panel: Any,
     forecasts: Any = None,

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.change import intermittent, smoothing, tracking
 from discreet.change.calendar import usual_season
@@ -114,6 +115,7 @@ KNOWN = (*METHODS, *SIGNALS, *FAMILIES)
 """What can be asked for by name."""
 
 
+@of_kinds
 def forecast_panel(
     panel: Any,
     *,

@@ -58,6 +58,7 @@ def renamed(data: Any, names: Mapping[str, str], *, what: str) -> Any:
     if not names:
         return data
     with concerning(what):
+        _refuse_periods(data, what)
         frame = frames.open_frame(data, name=what)
         present = frame.collect_schema().names()
         frames.refuse(frames.missing(theirs, present, name=what) for theirs in names.values() if theirs not in present)
@@ -112,8 +113,8 @@ def read(
 
 def _refuse_periods(data: Any, what: str) -> None:
     """Refuse pandas' periods, which other engines read as the number of periods since 1970."""
-    kinds: Any = getattr(data, "dtypes", None)
-    found = [name for name, kind in kinds.items() if str(kind).startswith("period[")] if hasattr(kinds, "items") else []
+    kinds = data.dtypes.items() if type(data).__module__.partition(".")[0] == "pandas" else ()
+    found = [name for name, kind in kinds if str(kind).startswith("period[")]
     if found:
         raise DataError(
             f"Column {found[0]!r} of the {what} holds periods of pandas. Periods are dates, text such as 2024-01 or "

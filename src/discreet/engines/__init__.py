@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from discreet.errors import PlanError
 
@@ -30,6 +30,7 @@ Name: TypeAlias = Literal["duckdb", "memory", "spark"]
 _MODULES: dict[str, str] = {"duckdb": "DuckDB", "memory": "Memory", "spark": "Spark"}
 
 
+@runtime_checkable
 class Engine(Protocol):
     """What every engine can do. Settings differ, so `open` is each engine's constructor."""
 

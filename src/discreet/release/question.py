@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
+from discreet.arguments import refuse_kinds
 from discreet.release.account import Released
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
@@ -57,12 +58,21 @@ class Releases(Protocol[P, T]):
 def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
     """The function `f(formula, data, ...)` that releases what `ask` asks for, with `f.check` and `f.ask`."""
 
+    def asked_for(formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]:
+        if not isinstance(formula, str):
+            refuse_kinds(ask, formula, *args, **kwargs)
+        try:
+            return ask(formula, *args, **kwargs)
+        except (TypeError, AttributeError, ValueError):
+            refuse_kinds(ask, formula, *args, **kwargs)
+            raise
+
     @wraps(ask)
     def release(formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> T:
-        return ask(formula, *args, **kwargs).release(data)
+        return asked_for(formula, *args, **kwargs).release(data)
 
     def check(formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> Check[Any]:
-        return ask(formula, *args, **kwargs).check(data)
+        return asked_for(formula, *args, **kwargs).check(data)
 
     found, asked = cast("Any", release), inspect.signature(ask)
     formula, *rest = asked.parameters.values()

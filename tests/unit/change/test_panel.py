@@ -105,6 +105,8 @@ def test_labels_whose_order_is_not_that_of_time_are_refused(spell):
     rows = table()
     with pytest.raises(DataError, check=about("time")):
         read_panel(rows.assign(t=[spell(t) for t in rows.t]))
+    with pytest.raises(DataError, check=about("time")):
+        read_panel(rows.assign(t=[spell(t) for t in rows.t]).rename(columns={"t": "wave"}), names={"t": "wave"})
 
 
 @pytest.mark.parametrize("form", ["wave {0:02d}", "{1} round {2}", "{1}W{0:02d}"])

@@ -1,7 +1,7 @@
 """A check of a table for its owner, before any plan exists: what a release would refuse and what is odd, by row.
 
-A refusal says what kind of fault there is, because whoever reads it may not be allowed to know more. Here the owner
-learns the rows. The result is confidential and is part of no release. No value is in it; nothing else calls it.
+A refusal gives only the kind of fault, because its reader may not be allowed to know more. Here the owner learns the
+rows. The result is confidential and is part of no release. No value is in it; nothing else calls it.
 """
 
 from __future__ import annotations

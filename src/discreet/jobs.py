@@ -89,9 +89,9 @@ class Jobs:
     allow_multiple : a worker may have jobs at any number of establishments, or at so many; at one of them always one.
     name : what messages call it.
     validated : every row was checked.
-    counted : rows with a size, as they came: by all their columns they are told apart.
+    counted : rows with a size, unchanged: all their columns together identify them.
     lineage : the codes of declared hierarchies with their parents. Public.
-    origin : which files were read, so that a ledger knows them again; None for frames.
+    origin : the files that were read, by which a ledger recognises them; None for frames.
     known : without a public list, establishments that other rows than those of `table` show to exist, and its own.
     """
 

@@ -3,7 +3,7 @@
 Forecasts have `series`, `method`, `t`, `forecast`, where `t` is the period forecast, and may have `horizon` or
 `origin`; or `series`, `t` and one column per method. With a column `quantile` (0.1, 0.5, ...) or `sample` they are
 distributions, which give the chance of a large change directly. The origin of a case is `horizon` periods before its
-own, and later values are never read. Forecasts of periods after the panel's end are told apart by their labels
+own, and later values are never read. Forecasts of periods after the panel's end are recognised by their labels
 (`calendar`); a series that ended earlier has no coming period.
 """
 

@@ -2,7 +2,7 @@
 
 There are also two tracking signals as baselines (`tracking`), and two families that are fitted to the purpose
 (Dissertation, section 2.6): `ses_pauc` and `damped_pauc` smooth all series with common constants, one member for each
-on a grid, and whoever judges takes the member with the largest partial area on the past.
+on a grid, and the evaluation takes the member with the largest partial area on the past.
 
 Each forecast is made as it would have been at its time: on the history up to its origin, constants estimated again. The
 built-in methods run over all series and origins at once (`smoothing`, `intermittent`), on series without their seasons

@@ -131,7 +131,7 @@ def budget(
 
     Amounts for years, quarters or months change likewise. Two people raise a budget, and one may lower it, never below
     what is spent. The ledger keeps who they are as they
-    say it: whoever may write the ledger can name anybody. The desk knows who is logged in.
+    say it: a person who may write the ledger can name anybody. The desk knows who is logged in.
 
     Example: `discreet ledger budget out/demo/ledger.db`
 

@@ -48,7 +48,7 @@ class Entry:
     dataset, unit : whose budget; `unit` is the key of the unit of privacy.
     release : the release's name, unique in its data set; None for a budget.
     loss : the total of a budget, the price of a charge, None for a publication.
-    spent_after : all that this budget has paid for, this line included, so that the last line tells.
+    spent_after : all that this budget has paid for, this line included; the last line has the total.
     payload : who, when, which version, public parameters, hashes of files.
     previous, hash : the seal of the line before, and of this one.
     """

@@ -47,7 +47,7 @@ class SystemSource:
 
 
 class SeededSource:
-    """Reproducible words for tests and simulation studies. Whoever knows the seed can subtract the noise."""
+    """Reproducible words for tests and simulation studies. Anyone who knows the seed can subtract the noise."""
 
     private = False
 

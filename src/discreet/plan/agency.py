@@ -335,7 +335,7 @@ def texts(column: Any) -> Any:
 
 
 def cell_keys(table: pa.Table, by: Sequence[str]) -> Any:
-    """One text for each row, by which cells are told apart."""
+    """One text for each row, which identifies its cell."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

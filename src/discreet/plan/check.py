@@ -4,7 +4,7 @@ Everything that can be found wrong without confidential data is reported here, a
 not exist, noise that cannot be calibrated (with the inequality that decides), a budget that is too small, releases that
 were requested differently before, an output folder that cannot be used. If the data are present, the number of rows and
 the columns declared public are read. They determine the expected error of models and summaries. Data that are not here
-are told and are no fault: a plan may be priced where they are not.
+are reported and are not a fault: a plan may be priced where they are not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The research form holds the integers as drawn and their intervals; nothing is rounded, cut or left out. The basic form
 is for readers: labels for codes, rounded counts, no impossible values. It is computed from the research form and public
-settings alone, so whoever has the one can check the other.
+settings alone, so anyone with the one can check the other.
 
 Categories are written as they are. A spreadsheet may read a label that begins with =, +, - or @ as a formula. Changing
 it would make the file differ from the data and from its other format, so import such files as text.

@@ -15,7 +15,7 @@ from discreet.voices import PLAN
 
 
 def owner_notes(file: PlanFile) -> list[str]:
-    """Warnings for whoever may see the data; empty where nothing was found."""
+    """Warnings for a person who may see the data; empty if nothing was found."""
     with at_work():
         notes = [note for source in file.sources for note in _notes(source)]
         with suppress(DiscreetError):  # what cannot be opened is told already

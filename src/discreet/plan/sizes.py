@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CLASSES = (1, 10, 100, 1_000, 10_000)
-"""Lower ends of the classes by which errors are told; smaller cells are empty."""
+"""Lower ends of the size classes in which errors are reported; smaller cells are empty."""
 
 MISSING, KNOWN = "(jobs left out)", "(exactly so many)"  # beside attributes, which have other names
 

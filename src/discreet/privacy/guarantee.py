@@ -25,7 +25,7 @@ class Guarantee:
         "empirical" (measured on these data; not a promise).
     proof : the document in docs/proofs that shows it.
     notes : what was done to the output, and every limit of the claim.
-    private : False when the noise was seeded, so that anyone who knows the seed can take it off, or when there is a
+    private : False when the noise was seeded, because anyone who knows the seed can remove it, or when there is a
         `caution`.
     magnitude : the name and the cap of the amounts, if amounts were added up: the definition then covers them too.
     caution : why the release is not private although its noise is, for example because the published noise is too

@@ -30,7 +30,7 @@ class BeliefBound:
     ----------
     about : "individuals", "employer size", "employer shape" or "one row".
     attacker : who asks; see `privacy.requirements.Attacker`.
-    pair : the two possibilities that are told apart best, in words.
+    pair : the two possibilities that can be distinguished best, in words.
     log_factor : the most that log odds can move; infinite where nothing is promised.
     delta : the probability with which this may fail.
     """

@@ -71,7 +71,7 @@ class LearntAtMost:
     ----------
     steps : the worst log Bayes factor as a multiple of epsilon; infinite where there is no bound.
     by_size : the same by the size of the establishment, as far as it depends on it.
-    pair : the two things that are told apart best, in words.
+    pair : the two things that can be distinguished best, in words.
     """
 
     requirement: Requirement

@@ -1,6 +1,6 @@
 """The page of a plain mixed fit: estimates with tests, residuals, quantiles, effects and influential rows.
 
-It shows rows and levels of the data, so it is for whoever holds them; it is no release.
+It shows rows and levels of the data, so it is for the holder of the data; it is not a release.
 """
 
 from __future__ import annotations

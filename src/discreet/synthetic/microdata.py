@@ -109,7 +109,7 @@ def synthesize(
     sizes : the shape of establishments where the release says nothing about them.
     ledger : the ledger that paid; it finds a forged `release.json`.
     force : replace a file that is there.
-    progress : is told how many of how many jobs are written.
+    progress : called with the number of jobs written and of all jobs.
 
     Returns
     -------

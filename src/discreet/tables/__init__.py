@@ -13,22 +13,22 @@ derived         tables that are sums of one that was drawn
 counsel         advice on a budget from what is public, or why there is none
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
-expected        what is told of the expected error of published integers
+expected        the reported expected error of published integers
 flow_noise      noise for all flows of a quarter under one epsilon
 flow_release    published flows of a quarter, their rates and intervals
 flows           accessions, separations, jobs created and destroyed: a question about job histories
 foresight       how far off a table is expected to be at every epsilon, on cells whose sizes are public
 infusion        input noise infusion
-intervals       how far off a published count may be, told without telling the confidential scale of its noise
+intervals       how far off a published count may be, without revealing the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality
-likelihood      what a table typically tells about the size of an establishment
+likelihood      what a table typically reveals about the size of an establishment
 limits          the least mean error that any noise can have under a definition
 mean            the mean of a magnitude per job, as a sum over a count
 mechanisms      how a count becomes a published count: one file for each mechanism
 movement        what flows and changes between quarters have in common when they are published
-nested          what tables of one release tell about each other: bounds that make intervals narrow
+nested          bounds that tables of one release give each other, which make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers
-prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
+prepared        A query before it is drawn, what one draw gives, and what is reported before it is paid for
 public_sizes    a public table of sizes
 quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account
@@ -37,7 +37,7 @@ release         A published table of counts: everything in it may be shown to an
 reopened        a released table opened again, with ends at any level
 shrinkage       published counts of worker kinds drawn towards the shape of their group
 sizes           how large each cell's largest establishment is, published with noise of its own
-two_sizes       what noise could err that follows the two largest establishments of a cell
-widths          how wide intervals will be, told before anything is paid
+two_sizes       the least error of noise that depends on the two largest establishments of a cell
+widths          the widths of intervals before anything is paid
 workload        several tables in one release: one ledger line, an explicit split, and totals that add up
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Follows, Mechanism
 
 SIZES = (1, 10, 100, 1_000, 10_000)
-"""Sizes of a cell's largest establishment for which the expected error is told."""
+"""Sizes of a cell's largest establishment for which the expected error is reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY_BYTES = 16
-"""The shortest key: whoever can guess the key has every factor."""
+"""The shortest key: anyone who guesses the key has every factor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def create(
 
 
 def _told(request: Request, status: int, text: str) -> Response:
-    """An error in the form that was asked for: JSON below /api, a page elsewhere, the log-in to whoever is not in."""
+    """An error in the requested form: JSON below /api, the log-in page without a session, a page elsewhere."""
     if request.url.path.startswith("/api"):
         return JSONResponse({"detail": text}, status_code=status)
     if status == HTTPStatus.UNAUTHORIZED:

@@ -1,7 +1,7 @@
 """Who did what at the desk, in lines that are sealed to each other like the ledger's.
 
 A line names people, plans, runs and files, never a value of the data. Lines are only ever added: the database refuses
-to change them, and whoever goes around the database breaks the chain, which `verify` sees.
+to change them, and a change outside the database breaks the chain, which `verify` finds.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class Calculators:
         calculator.end()
 
     def close(self) -> None:
-        """End all processes; whoever waits for one is told."""
+        """End all processes; people who wait for one get an answer."""
         with self.lock:
             idle, busy = self.idle, self.every.difference(self.idle)
             self.idle, self.every = [], set()

@@ -19,7 +19,7 @@ LOOK = 5.0
 
 
 class Timed(H11Protocol):
-    """HTTP/1.1 with a time limit for whoever sends, and a number of connections for each address."""
+    """HTTP/1.1 with a time limit for senders, and a limit of connections for each address."""
 
     each: ClassVar[int] = 64
     limits: ClassVar[dict[Any, float]] = {h11.IDLE: HEAD, h11.SEND_BODY: BODY}

@@ -89,7 +89,7 @@ async def in_turn(who: str, work: Callable[[], Result]) -> Result:
 
 
 def close() -> None:
-    """End what is under way; whoever waits for it is told."""
+    """End what is running; people who wait for it get an answer."""
     for process in list(_running):
         process.kill()
 

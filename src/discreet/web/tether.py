@@ -19,7 +19,7 @@ def line() -> int:
 
 
 def hold(handle: int) -> None:
-    """End this process when whoever passed the line on has ended."""
+    """End this process when the process that passed the line on has ended."""
 
     def wait() -> None:
         os.read(handle, 1)  # nothing is ever written

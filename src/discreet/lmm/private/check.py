@@ -54,7 +54,8 @@ class ModelErrors:
     names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
     groups : of random effects, for the smallest, the middle and the largest group.
     beside : how many effects and variances are estimated beside the fixed effects.
-    least : the smallest variance of each random term that is told from zero; empty where no sums by group are drawn.
+    least : the smallest variance of each random term that can be distinguished from zero; empty if no sums by group are
+        drawn.
     assumed : what was taken for granted about the rows.
     notes : what has to be known before anything is paid: which estimates will be flagged, or have no error, whatever
         the responses are.

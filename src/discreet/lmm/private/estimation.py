@@ -209,7 +209,7 @@ def credibility(sums: NoisySums, sigma2: float, total: float) -> float:
 
 
 def least_seen(sums: NoisySums, *, sigma2: float, variances: Vector) -> Vector:
-    """The least variance of each term that is told from zero; from the design, the noise and the other variances.
+    """The least distinguishable variance of each term, from the design, the noise and the other variances.
 
     A squared sum with variance V has information n^4 / (2 V^2) about the variance of its effect.
     """

@@ -26,7 +26,7 @@ class ExpectedErrors:
     noise, residuals, groups : shares of their squares that come from privacy noise, from residuals, which are
         supposed to have one variance, and from effects of groups with doubt about their sizes (p,).
     sizes, effects : the sizes of finest groups, ascending, and the standard error of the predicted effect of one.
-    least : the smallest variance of each term that is told from zero, the finest term first.
+    least : the smallest variance of each term that can be distinguished from zero, the finest term first.
     """
 
     fixed: Vector

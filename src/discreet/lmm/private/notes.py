@@ -105,8 +105,8 @@ def variance_flags(
 ) -> list[Flag]:
     """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow.
 
-    `least` has the smallest variance of a term that is told from zero under the noise: one below is flagged too.
-    Variances are of what effects add to a row; `units` has the mean squares of the columns of slopes.
+    `least` has the smallest variance of a term that can be distinguished from zero under the noise; smaller ones are
+    flagged too. Variances are of what effects add to a row; `units` has the mean squares of the columns of slopes.
     """
     width = float(request.width)
     floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2

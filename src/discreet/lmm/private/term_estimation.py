@@ -61,7 +61,7 @@ def estimate_terms(sums: TermSums, *, largest: float) -> tuple[TermEstimate, Ter
 
 
 def least_seen_of(sums: TermSums, *, sigma2: float, variances: Vector) -> Vector:
-    """The least variance of each coefficient that is told from zero, of what it adds to a row."""
+    """The least variance of each coefficient that can be distinguished from zero, of what it adds to a row."""
     found = []
     for i, variance in enumerate(variances.tolist()):
         others = np.where(np.arange(len(variances)) == i, 0.0, variances)

@@ -121,7 +121,7 @@ class SolvedTerms:
 def solve_terms(
     noisy: moments.NoisyStatistics, mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest
 ) -> SolvedTerms:
-    """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
+    """The sums are paid for, so a failure leaves estimates empty and is reported, and the sums can be solved again."""
     sums = term_sums(noisy, mechanism, public, request)
     origin = request.scale.middle + noisy.centre * request.scale.step
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
 
 SAME = 0.99
-"""Errors whose least is at least this share of their most are told as known, not as bounds."""
+"""Errors whose least value is at least this share of their largest are reported as known, not as bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,7 +172,7 @@ def _own_change(asked: AlarmsSection, late: FlowRequest) -> AlarmStep:
     if asked.early is not None or asked.folder is not None:
         raise DataError(
             f"{asked.late!r} is a release of changes, and an early release is named too.",
-            "It compares its own quarters, drawn together, which errs less.",
+            "It compares its own quarters, drawn together, which has less error.",
             "Leave it out.",
             about="early" if asked.early is not None else "folder",
         )

@@ -157,7 +157,7 @@ class PreparedChanges(PreparedMovement[ChangeRelease]):
         note = (
             "Single releases of these quarters are not possible at this price together."
             if ratio is None
-            else f"A change errs {ratio:.2f} times as much as that of single releases of the same total price."
+            else f"A change has {ratio:.2f} times the error of a difference of single releases at the same total price."
         )
         return MovementErrors(
             {name: dict(zip(SIZES, errors.tolist(), strict=True)) for name, errors in found.items()}, (note,)

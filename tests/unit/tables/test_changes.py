@@ -176,4 +176,4 @@ def test_wrong_requests_are_refused_before_anything_is_spent(histories: Historie
     with pytest.raises(DataError, check=about("jobs")):
         dc.Session(histories.at("q1"), unit=UNIT, budget=1).changes(["q1", "q2"])
     assert account.remaining == dc.Pure(4)
-    assert "times as much as that of single releases" in str(account.changes(["q1", "q2"]).check(epsilon=2))
+    assert "times the error of a difference of single releases" in str(account.changes(["q1", "q2"]).check(epsilon=2))

@@ -302,6 +302,8 @@ series = ["county", "industry"]          # only where the formula has lag(...): 
 time = "quarter"
 clip = [0, 0.5]
 lagged = ["jcr_last_year"]
+family = "poisson"                       # or "binomial", without lags; left out, gaussian
+exposure = "employment"                  # of counts: what they are proportional to
 epsilon = 1
 """,
     "Output": """

@@ -144,3 +144,19 @@ def test_groups_that_are_not_public_and_summaries_of_groups_are_refused(folder: 
     with pytest.raises(PlanError, check=about("by")):
         run(plan)
     assert not (folder / "out").exists()
+
+
+def test_a_plan_releases_counts_with_their_exposure(folder: Path) -> None:
+    text = PLAN.replace("FORMULA", "y ~ g").replace(
+        "epsilon = 1\n[output]", "epsilon = 1\nfamily = 'poisson'\n[output]"
+    )
+    (folder / "plan.toml").write_text(text)
+    run(folder / "plan.toml")
+    assert not [each for each in verify_bundle(folder / "out" / "bundle.zip") if each.wrong]
+    table = pq.read_table(next((folder / "out").rglob("research.parquet"))).to_pylist()
+    assert [row["term"] for row in table if row["effect"] == "parameter"] == ["dispersion"]
+    told = json.loads(next((folder / "out").rglob("release.json")).read_text())
+    assert told["parameters"]["family"] == "poisson"
+    (folder / "plan.toml").write_text(text.replace("family = 'poisson'", "exposure = 'x'"))
+    with pytest.raises(PlanError, check=about("exposure")):
+        run(folder / "plan.toml")

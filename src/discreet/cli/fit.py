@@ -172,11 +172,13 @@ def fit(
         own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
         _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own)
         return
-    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts or residual_by or prior:
+    if ml or intervals or report or weights or contrasts or residual_by or prior:
         raise typer.BadParameter(
-            "--ml, --intervals, --report, --family, --exposure, --weights, --contrasts, --residual-by and --prior are "
-            "of the fit itself, not of a private release. Drop them."
+            "--ml, --intervals, --report, --weights, --contrasts, --residual-by and --prior are of the fit itself, not "
+            "of a private release. Drop them."
         )
+    given |= {} if family == "gaussian" else {"family": family}
+    given |= {} if exposure is None else {"exposure": exposure}
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
         return

@@ -243,6 +243,10 @@ class ModelSection(_Release):
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
     series: Attributes = Field((), description="For lag(y, 1) in the formula: the public columns that name a series.")
     time: Text | None = Field(None, description="For lag(y, 1) in the formula: the public column that counts periods.")
+    family: Literal["binomial", "poisson"] | None = Field(
+        None, description="For responses in [0, 1], or counts, on the scale of the logit or log; else gaussian."
+    )
+    exposure: Text | None = Field(None, description="Of counts: the public column that they are proportional to.")
 
     @property
     def asked(self) -> str:
@@ -310,7 +314,10 @@ KINDS: dict[str, type[Section]] = {
 """The tables that are told apart by a word, by that word."""
 
 
-LATER = ("source", "replaces", "series", "time", "measure", "establishments", "suppress", "compare")
+LATER = (
+    *("source", "replaces", "series", "time", "measure", "establishments", "suppress", "compare"),
+    *("family", "exposure"),
+)
 """Keys of a release that came after the first bundles were written."""
 
 

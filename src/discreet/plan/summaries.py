@@ -96,8 +96,9 @@ class SummaryRequest:
         from discreet.lmm.cells import runs_in_engine
         from discreet.lmm.private.public import hidden
 
-        together = isinstance(self.guarantee.unit, Groups)
-        if isinstance(self.release, PosteriorSection) or without_lags(model)[1] or together:
+        if isinstance(self.release, PosteriorSection) or without_lags(model)[1]:
+            return True
+        if isinstance(self.guarantee.unit, Groups) or self.release.family:
             return True
         layout = plan(*with_sizes(hidden(table, model), model))
         return not layout.coded or not runs_in_engine(layout)
@@ -189,6 +190,8 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
         lagged=release.lagged,
         series=release.series,
         time=release.time,
+        family=release.family or "gaussian",
+        exposure=release.exposure,
         account=account,
     )
     assert isinstance(question, ModelQuestion)

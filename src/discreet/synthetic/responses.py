@@ -197,6 +197,7 @@ def write_responses(
 
 def _published(release: PrivateFit | str | Path, name: str | None, ledger: str | Path | None) -> PublishedModel:
     if isinstance(release, PrivateFit):
+        _refuse_family(release.name, release.family)
         unit, text = release.guarantee.unit, release.formula
         return PublishedModel.of(release.name, text, release.published(), unit, release.clip, str(release.guarantee))
     found = [each for each in open_releases(release, ledger=ledger) if each.kind == "model"]
@@ -209,7 +210,18 @@ def _published(release: PrivateFit | str | Path, name: str | None, ledger: str |
             ("Name one with ", Key("name"), "."),
             about="name" if found else "release",
         )
+    _refuse_family(chosen[0].name, chosen[0].about["parameters"].get("family") or "gaussian")
     return _from_folder(chosen[0])
+
+
+def _refuse_family(name: str, family: str) -> None:
+    if family != "gaussian":
+        raise DataError(
+            f"Release {name!r} is of family {family!r}.",
+            "Synthetic responses are of gaussian models.",
+            "Draw from `fitted` in Python, which has the mean of every row.",
+            about="release",
+        )
 
 
 def _from_folder(folder: ReleaseFolder) -> PublishedModel:

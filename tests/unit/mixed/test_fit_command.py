@@ -229,5 +229,5 @@ def test_families_of_counts(panel: dict, tmp_path: Path) -> None:
     given = ["n ~ t + (1 | g)", str(tmp_path / "counts.parquet"), "--family", "poisson"]
     found = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
     assert found["family"] == "poisson" and found["rows"] == len(counts["n"])
-    for wrong in (["--ml"], ["--report", "r.html"], ["--epsilon", "1"]):
+    for wrong in (["--ml"], ["--report", "r.html"], ["--epsilon", "1", "--weights", "t"]):
         assert CliRunner().invoke(app, [*given, *wrong]).exit_code == 2

@@ -74,6 +74,22 @@ def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amou
     assert NEARLY * charged <= sum(worst) <= charged
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_families_lose_what_they_are_charged(family: str, losses, amount) -> None:
+    """Shares and counts draw the sums of the linear model, and nothing else."""
+    data = replaced(panel() | {"y": np.round(panel()["y"] / 2)}, 71, 0.0)
+    high = 1.0 if family == "binomial" else 2.0
+
+    def release(rows: Panel) -> tuple[Any, Any]:
+        asked: Any = {"epsilon": "1/3", "bounds": (0, high), "public": ["x", "g"], "seed": 1, "family": family}
+        fit = release_mixed("y ~ x + (1 | g)", rows, **asked)
+        return (fit.released, fit.beta, fit.notes, str(fit.guarantee)), fit.entry.loss
+
+    worst, told = losses(release, data, (replaced(data, 71, value) for value in (0.25, 0.5, high, -3.0, 9.0)))
+    charged = amount(told.charged)
+    assert len(worst) == 2 and Fraction(9, 10) * charged <= sum(worst) <= charged
+
+
 @pytest.mark.parametrize("ask", LOSSES)
 @pytest.mark.parametrize("formula", TERMS)
 def test_groups_of_rows_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:

@@ -9,6 +9,7 @@ bounds       where responses lie, as somebody states it, read as exact numbers
 check        how far off a private model is expected to be, from the public design and the noise alone
 estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
 expected     standard errors that a release will have, known before it is paid for
+generalised  private models of shares and counts, from the same noisy sums
 identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
 informative  random effects that go with the public sizes of their groups: an estimate that allows for it
 lag_estimation  coefficients of lags from noisy sums, corrected for noise

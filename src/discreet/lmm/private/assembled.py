@@ -85,7 +85,7 @@ def assembled(
 ) -> PrivateFit:
     """The fit, from effects that have their names already."""
     p = len(centred)
-    if np.isfinite(centred).all():
+    if request.family == "gaussian" and np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
     return PrivateFit(
         formula=public.model.text,
@@ -105,4 +105,5 @@ def assembled(
         centred=centred,
         kept=public.kept,
         clip=(float(request.scale.lower), float(request.scale.upper)),
+        family=request.family,
     )

@@ -46,7 +46,7 @@ def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
         return evaluate(sums, sigma2=best.sigma2, variances=variances)
 
     believed = credibility(sums, best.sigma2, float(best.variances.sum()))
-    return averaged(best, at, lambda term: _hidden(sums, best, term), believed, bounded(sums, largest))
+    return averaged(best, at, lambda term: hidden_share(sums, best, term), believed, bounded(sums, largest))
 
 
 def at_best_variances(sums: NoisySums, *, largest: float) -> NoisyEstimate:
@@ -54,13 +54,13 @@ def at_best_variances(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     floor = (SMALLEST * largest) ** 2
     largest = bounded(sums, largest)
     sigma2 = max(sums.squares / sums.rows, floor)
-    deviations = _best_deviations(sums, sigma2, largest, None)
+    deviations = best_deviations(sums, sigma2, largest, None)
     for _ in range(ROUNDS):
         before = sigma2
         sigma2 = max(_residual_variance(sums, evaluate(sums, sigma2=sigma2, variances=deviations**2)), floor)
         if abs(sigma2 - before) <= TOLERANCE * before:
             break
-        deviations = _best_deviations(sums, sigma2, largest, deviations)
+        deviations = best_deviations(sums, sigma2, largest, deviations)
     best = evaluate(sums, sigma2=sigma2, variances=deviations**2)
     for term in range(len(deviations)):
         # On the log scale the search cannot reach zero, and stops where it is flat.
@@ -75,7 +75,7 @@ def bounded(sums: NoisySums | TermSums, largest: float) -> float:
     return float(min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest)))
 
 
-def _best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vector | None) -> Vector:
+def best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vector | None) -> Vector:
     """Standard deviations of the random terms that minimise the criterion at this sigma2; searched on a log scale."""
     from scipy.optimize import minimize
 
@@ -189,7 +189,7 @@ def _around(
     return found, _shares(weight)
 
 
-def _hidden(sums: NoisySums, best: NoisyEstimate, term: int) -> float:
+def hidden_share(sums: NoisySums, best: NoisyEstimate, term: int) -> float:
     """The share of what the sums would tell of a term's variance that noise hides."""
     told, whole = (
         visibility(at, sigma2=best.sigma2 + best.variances[term], variances=_with(best.variances, term, 0.0))[term]

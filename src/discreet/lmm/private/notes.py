@@ -141,6 +141,18 @@ def variance_flags(
     return list(dict.fromkeys(found))
 
 
+def hidden_variances(names: Sequence[str], variances: Vector, least: Vector) -> list[Flag]:
+    """Flags of variances of effects, on the scale of a link, that are not told from zero."""
+    found = []
+    for name, value, limit in zip(names, variances.tolist(), least.tolist(), strict=True):
+        note = (
+            f"the variance of {name} is hardly seen: under this noise none below {limit:.3g} is told from 0, and it "
+            "may be far too large. Spend more, or use fewer groups"
+        )
+        found += [Flag("variance", name, "hardly seen", note)] * (value < limit)
+    return found
+
+
 def lag_flags(names: Sequence[str], seen: float, unknown: Sequence[str], moved: float) -> list[Flag]:
     """Flags of coefficients of lags that noise hides: `seen` is what lags vary by, in deviations of the noise there.
 

@@ -18,6 +18,7 @@ from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.assembled import components, details_of, group_names, private_fit
 from discreet.lmm.private.check import ModelErrors, moments_errors, noise_errors, widest_noise
 from discreet.lmm.private.expected import expected_errors
+from discreet.lmm.private.generalised import offer_family, refuse_terms
 from discreet.lmm.private.informative import size_flags
 from discreet.lmm.private.lag_release import offer_lags
 from discreet.lmm.private.notes import (
@@ -76,6 +77,9 @@ class ModelQuestion(Question[PrivateFit]):
         frame, model = with_sizes(frame, model)
         known = public_design(frame, model, any_terms=self.method == "moments")
         frame = confined(frame, known, request.scale)
+        if request.family != "gaussian":
+            refuse_terms(known, request)
+            return offer_family(frame, known, request, self.split)
         if known.others:
             return offer_terms(frame, known, request, self.split)
         if self.method == "moments":

@@ -8,6 +8,7 @@ from pathlib import Path
 from discreet.errors import FormulaError, PrivacyError
 from discreet.faults import Argument
 from discreet.formula.formula import lag_name, read_formula, without_lags
+from discreet.lmm.private.generalised import refuse_family
 from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import Blocks, Report
 from discreet.lmm.private.request import (
@@ -45,6 +46,8 @@ def release_mixed(
     lagged: Sequence[str] = (),
     series: Sequence[str] = (),
     time: str | None = None,
+    family: str = "gaussian",
+    exposure: str | None = None,
     blocks: Blocks = "optimal",
     sizes: Mapping[str, Number] | None = None,
     account: Account | None = None,
@@ -77,6 +80,9 @@ def release_mixed(
     series, time : for terms such as lag(y, 1), the response of one period earlier, which is protected like every
         other: the columns that name a series, and the one that counts its periods. Both are public. Rows without
         all their lags only serve as lags. "moments" only.
+    family : "gaussian", "binomial" for responses in [0, 1], or "poisson" for counts, with logit and log links and
+        nested random intercepts. "moments" only.
+    exposure : of counts: the public column that they are proportional to.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a
         share of the loss chooses those that are left out.
@@ -116,7 +122,12 @@ def release_mixed(
             about="formula",
         )
     response = model.response.column
-    columns = tuple(dict.fromkeys([*model.columns[1:], *columns_in_time(response, lags, series, time)]))
+    beside = columns_in_time(response, lags, series, time)
+    if exposure is not None:
+        beside = (*beside, exposure)
+    columns = tuple(dict.fromkeys([*model.columns[1:], *beside]))
+    if bounds is None and account is None and family == "binomial":
+        bounds = (0, 1)
     unit, natural = unit_of(response, bounds, account, protect)
     if isinstance(unit, Groups):
         columns = tuple(dict.fromkeys([*columns, *unit.by]))
@@ -138,7 +149,10 @@ def release_mixed(
         lags=lags,
         series=tuple(series),
         time=time or "",
+        family=family,
+        exposure=exposure or "",
     )
+    refuse_family(request, method, exposure)
     if request.together and method != "moments":
         raise PrivacyError(
             (Argument("method", method), f" was asked for with {request.unit.key}."),

@@ -54,6 +54,7 @@ class ModelRequest:
     unit : one row's response is replaced, or those of a group of rows; `scale`, where responses are
         confined to.
     public : the columns of the formula that everybody may know; `lagged`, those of them that hold earlier responses.
+    family : the law of the response; `exposure`, the public column that counts are of.
     lags : how many periods earlier the responses are that the model has as terms; `series` and `time` tell which.
     """
 
@@ -66,6 +67,8 @@ class ModelRequest:
     lags: tuple[int, ...] = ()
     series: tuple[str, ...] = ()
     time: str = ""
+    family: str = "gaussian"
+    exposure: str = ""
 
     @property
     def width(self) -> Fraction:

@@ -85,7 +85,8 @@ class PrivateFit(Result):
     formula, method : what was asked.
     names, beta, covariance : fixed effects and their covariance, noise included; None where the method has none.
     random : one `PrivateEffects` per effect of each random term, in the formula's order.
-    sigma2 : residual variance; None for a model that follows from others.
+    sigma2 : residual variance, of counts their dispersion; None for a model that follows from others.
+    family : the law of the response. Estimates of shares and counts are on the scale of the logit and of the log.
     rows : number of observations, which is public.
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     flags : what must be read before the estimates, in every table beside the estimates concerned.
@@ -112,6 +113,7 @@ class PrivateFit(Result):
     kept: Integers = field(repr=False)
     flags: tuple[Flag, ...] = ()
     clip: tuple[float, float] | None = None
+    family: str = "gaussian"
     entry: Entry | None = field(default=None, repr=False)
     name: str = ""
     check: Any = field(default=None, compare=False)
@@ -136,7 +138,7 @@ class PrivateFit(Result):
             own = [effects for effects in self.random if effects.term == position]
             found |= {effects.component: effects.variance for effects in own}
             found |= {f"{each.component}, {other}": v for each in own for other, v in each.covariances.items()}
-        return {**found, "Residual": self.sigma2}
+        return {**found, "Residual": self.sigma2} if self.family == "gaussian" else found
 
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:
@@ -146,7 +148,8 @@ class PrivateFit(Result):
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
         """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero.
 
-        Earlier responses of a model with lags are columns with the names of their terms, such as "lag(y, 1)".
+        Of counts they are for an exposure of 1. Earlier responses of a model with lags are columns with the names of
+        their terms, such as "lag(y, 1)".
         """
         frame = open_frame(data, ordered=True)
         schema = frame.collect_schema()
@@ -172,7 +175,9 @@ class PrivateFit(Result):
             own = np.column_stack([effects.values for effects in self.random if effects.term == position])
             centred = own @ basis(term).T
             total += random_part(rows, term, self.design.levels, centred, new_levels=new_levels)
-        return total
+        if self.family == "gaussian":
+            return total
+        return np.asarray(np.exp(total) if self.family == "poisson" else 1 / (1 + np.exp(-total)))
 
     def tidy(self, *, levels: bool = False) -> Any:
         """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""

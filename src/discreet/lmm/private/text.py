@@ -21,7 +21,10 @@ def tidy(fit: PrivateFit, *, levels: bool) -> Any:
     for term in fit.random:
         rows.append(("variance", term.group, term.name, None, term.variance, None))
         rows += [("covariance", term.group, f"{term.name}, {name}", None, v, None) for name, v in _covariances(term)]
-    rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    if fit.family == "gaussian":
+        rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    else:
+        rows.append(("parameter", None, "dispersion", None, fit.sigma2, None))
     for term in fit.random if levels else ():
         errors = [None] * len(term.levels) if term.std_errors is None else term.std_errors.tolist()
         found = zip(term.levels, term.values.tolist(), errors, strict=True)
@@ -39,7 +42,8 @@ def published(fit: PrivateFit) -> Any:
 
     table = tidy(fit, levels=True)
     rows = table.select(["effect", "group", "term", "level"]).to_pylist()
-    terms = [{"fixed": row["term"], "random": row["level"]}.get(row["effect"], row["effect"]) for row in rows]
+    own = ("fixed", "parameter")
+    terms = [row["term"] if row["effect"] in own else row["level"] or row["effect"] for row in rows]
     slopes = {(term.group, term.name): term.component for term in fit.random}
     groups = [
         f"{row['group']}: {row['term']}"
@@ -67,6 +71,7 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
     return {
         "formula": fit.formula,
         "method": fit.method,
+        **({} if fit.family == "gaussian" else {"family": fit.family}),
         "rows": fit.rows,
         "fixed": _numbers(fit.fixed),
         "se": _numbers(fit.se),
@@ -89,8 +94,10 @@ def _numbers(values: Mapping[str, float | None]) -> dict[str, float | None]:
 def summary(fit: PrivateFit) -> str:
     """Text in the order of lme4's summary, and the promise at the end."""
     kind = "mixed model" if fit.random else "linear model"
-    lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}"]
+    law = "" if fit.family == "gaussian" else f", family {fit.family}"
+    lines = [f"Private {kind} (method {fit.method}{law})", f"Formula: {fit.formula}"]
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
+    lines += [] if fit.family == "gaussian" else [f"Dispersion: {fit.sigma2:.5g}"]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():

@@ -1,0 +1,164 @@
+"""Private binomial and Poisson models: fits without noise, dispersion, coverage, what has no estimate, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from discreet import mixed
+from discreet.cli.app import app
+from discreet.errors import DiscreetError
+from discreet.lmm.private import release_mixed
+from discreet.lmm.private.generalised import NOWHERE
+from faults_of import about
+
+PUBLIC = ["x", "g", "k", "size"]
+
+
+def data(rows: int = 6000, groups: int = 30, seed: int = 0, dispersed: bool = False) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    g, x, k = rng.integers(0, groups, rows), rng.uniform(-1, 1, rows), rng.integers(0, 3, rows)
+    size = rng.uniform(0.5, 3, rows)
+    eta = -0.4 + 0.7 * x + 0.4 * rng.normal(size=groups)[g] + 0.3 * k
+    mean = size * np.exp(eta) * (rng.gamma(1, 1, rows) if dispersed else 1)
+    return {
+        "x": x,
+        "g": np.array([f"g{i}" for i in g]),
+        "k": np.array([f"k{i}" for i in k]),
+        "size": size,
+        "yes": (rng.uniform(size=rows) < 1 / (1 + np.exp(-eta))).astype(float),
+        "count": rng.poisson(mean).astype(float),
+    }
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "yes": {"family": "binomial", "bounds": (0, 1)},
+    "count": {"family": "poisson", "bounds": (0, 64), "exposure": "size"},
+}
+
+
+@pytest.mark.parametrize("response", FAMILIES)
+def test_without_noise_worth_mention_it_is_the_fit_of_all_rows(response: str) -> None:
+    """Laplace's approximation is the reference, so that quasi-likelihood is off by part of a standard error."""
+    asked = FAMILIES[response]
+    rows = data()
+    fit = release_mixed(f"{response} ~ x + k + (1 | g)", rows, epsilon=100_000, public=PUBLIC, seed=1, **asked)
+    best = mixed(f"{response} ~ x + k + (1 | g)", rows, family=asked["family"], exposure=asked.get("exposure"))
+    assert list(fit.fixed) == list(best.fixed)
+    for name, value in best.fixed.items():
+        assert abs(fit.fixed[name] - value) < 0.1 * best.se[name]
+        assert best.se[name] * 0.98 < (fit.se[name] or 0) < 1.15 * best.se[name]
+    assert fit.variances["g"] == pytest.approx(best.variances["g"], rel=0.05)
+    assert fit.family == asked["family"] and asked["family"] in fit.summary()
+
+
+@pytest.mark.parametrize("response", FAMILIES)
+def test_without_groups_it_solves_the_likelihood_equations(response: str) -> None:
+    """The score at the estimate is zero: sums of fitted values are those of the response."""
+    rows, asked = data(), FAMILIES[response]
+    fit = release_mixed(f"{response} ~ x + k", rows, epsilon=1e8, public=PUBLIC, seed=1, **asked)
+    size = rows["size"] if "exposure" in asked else 1.0
+    off = rows[response] - size * fit.fitted(rows)
+    for column in (np.ones(6000), rows["x"], rows["k"] == "k1", rows["k"] == "k2"):
+        assert abs((off * column).sum()) < 0.5  # responses are rounded to 2^14 steps, columns to 2^16
+
+
+def test_dispersion_of_counts_widens_their_errors() -> None:
+    asked = {"epsilon": 50, "public": PUBLIC, "seed": 1, **FAMILIES["count"]}
+    plain, wide = (release_mixed("count ~ x", data(dispersed=each), **asked) for each in (False, True))
+    assert wide.sigma2 is not None and wide.sigma2 > 1.5
+    assert (wide.se["x"] or 0) > 1.2 * (plain.se["x"] or 1)
+
+
+@pytest.mark.parametrize("response", FAMILIES)
+@pytest.mark.parametrize("value", [0.0, 1.0, np.nan, -7.0])
+def test_no_response_stops_a_release(response: str, value: float) -> None:
+    """All zeros, all ones, nothing at all: a fit, or empty estimates that say so, with the same price."""
+    rows = data(600) | {response: np.full(600, value)}
+    fit = release_mixed(f"{response} ~ x + (1 | g)", rows, epsilon=1, public=PUBLIC, seed=2, **FAMILIES[response])
+    assert np.isfinite(fit.beta).all() or NOWHERE in fit.notes
+    assert str(fit.guarantee.loss) == "epsilon=1"
+
+
+def test_a_column_that_separates_has_no_estimate_or_a_wide_one() -> None:
+    rows = data(2000)
+    rows["yes"] = (rows["x"] > 0).astype(float)
+    fit = release_mixed("yes ~ x", rows, epsilon=1e6, public=PUBLIC, seed=2, **FAMILIES["yes"])
+    assert NOWHERE in fit.notes or abs(fit.fixed["x"]) > 8
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("response", FAMILIES)
+def test_intervals_hold(response: str) -> None:
+    held = []
+    for seed in range(150):
+        rows = data(8000, 40, seed)
+        fit = release_mixed(
+            f"{response} ~ x + k + (1 | g)", rows, epsilon=1, public=PUBLIC, seed=seed, **FAMILIES[response]
+        )
+        for name, true in (("x", 0.7), ("kk1", 0.3), ("kk2", 0.6)):
+            held.append(abs(fit.fixed[name] - true) < 1.96 * (fit.se[name] or 0))
+    print(response, np.mean(held))
+    assert 0.925 < np.mean(held) < 0.985
+
+
+def test_check_tells_the_errors_at_the_mean_it_supposes() -> None:
+    rng = np.random.default_rng(3)
+    rows = {"x": rng.uniform(-1, 1, 4000), "yes": (rng.uniform(size=4000) < 0.5).astype(float)}
+    check = release_mixed.check("yes ~ x", rows, epsilon=1, public=["x"], family="binomial").expected
+    fit = release_mixed("yes ~ x", rows, epsilon=1, public=["x"], family="binomial", seed=1)
+    assert list(check.error) == pytest.approx([fit.se["(Intercept)"], fit.se["x"]], rel=0.03)
+    assert "link" in str(check)
+
+
+@pytest.mark.parametrize(
+    ("change", "subject"),
+    [
+        ({"family": "gamma"}, "family"),
+        ({"family": "negative-binomial"}, "family"),
+        ({"method": "strict"}, "family"),
+        ({"lagged": ["x"]}, "family"),
+        ({"bounds": (0, 2)}, "bounds"),
+        ({"bounds": (-1, 1)}, "bounds"),
+        ({"exposure": "size"}, "exposure"),
+        ({"family": "poisson", "bounds": (-1, 5)}, "bounds"),
+        ({"family": "poisson", "bounds": None}, "bounds"),
+        ({"family": "poisson", "exposure": "nothing"}, "public"),
+        ({"family": "poisson", "exposure": "flat"}, "exposure"),
+        ({"formula": "yes ~ x + (1 + x | g)"}, "formula"),
+        ({"formula": "yes ~ x + (1 | g) + (1 | k)"}, "formula"),
+    ],
+)
+def test_bad_requests_are_refused_whatever_the_response_is(change: dict[str, Any], subject: str) -> None:
+    asked: dict[str, Any] = {"formula": "yes ~ x + (1 | g)", "family": "binomial", "epsilon": 1}
+    asked |= {"bounds": (0, 1), **change}
+    for response in (0.0, np.nan):
+        rows = data(300) | {"yes": np.full(300, response), "flat": np.zeros(300)}
+        with pytest.raises(DiscreetError, check=about(subject)):
+            release_mixed(data=rows, public=[*PUBLIC, "flat"], **asked)
+
+
+def test_the_command_releases_families(tmp_path: Any) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(data(800)), tmp_path / "d.parquet")
+    asked = [
+        "fit",
+        "yes ~ x + (1 | g)",
+        str(tmp_path / "d.parquet"),
+        "--epsilon",
+        "2",
+        "--public",
+        "x",
+        "--public",
+        "g",
+    ]
+    done = CliRunner().invoke(app, [*asked, "--family", "binomial"])
+    assert done.exit_code == 0 and "family binomial" in done.stdout
+    counts = [each.replace("yes", "count") for each in asked]
+    more = ["--family", "poisson", "--bounds", "0", "40", "--exposure", "size", "--public", "size", "--check"]
+    assert CliRunner().invoke(app, [*counts, *more]).exit_code == 0

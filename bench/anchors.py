@@ -2,7 +2,8 @@
 
 Tables are solved from nothing, whatever is in the package already, and are checked before they are written. The outer
 law is the package's where it has one; `python bench/anchors.py --anew 0.1` solves that one from nothing, too.
-`python bench/anchors.py --rows 0.1` solves the rows of `two-sizes` beside what is there (some minutes).
+`python bench/anchors.py --rows 0.1` solves the rows of `two-sizes` that are missing beside what is there (some
+minutes), and all of them with `--anew`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def main(alphas: list[float], *, anew: bool) -> None:
         print(path.name, path.stat().st_size, "bytes")
 
 
-def add_rows(alphas: list[float]) -> None:
+def add_rows(alphas: list[float], *, anew: bool) -> None:
     """Solve the rows of `two-sizes` for the outer laws of the package, which stay as they are."""
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="anchors-")
     from discreet.errors import PrivacyError
@@ -74,25 +75,28 @@ def add_rows(alphas: list[float]) -> None:
 
     for alpha in alphas:
         path = Path(anchors.__file__).parent / "solved" / anchors.file_name(alpha)
-        found = {k: v for k, v in anchors.unpacked(path.read_bytes()).items() if not k.startswith("rows")}
+        found = anchors.unpacked(path.read_bytes())
+        if anew:
+            found = {k: v for k, v in found.items() if not k.startswith("rows")}
         for epsilon in EPSILONS:
             begun, unit = time.process_time(), Establishments(alpha)
             try:
                 law = TwoSizesNoise._with(unit, Pure(epsilon), epsilon).rows[0]
+                if f"rows {law.epsilon!r}" in found:
+                    continue
                 weights = row_search.programme(law)
                 rows.check(law, weights)
             except (Unsolved, PrivacyError) as refused:
                 print(alpha, epsilon, repr(refused))
                 continue
             found[f"rows {law.epsilon!r}"] = row_search.anchor(law, weights)
-            print(alpha, epsilon, f"{time.process_time() - begun:.1f} s", flush=True)
-        path.write_bytes(anchors.packed(found))
-        print(path.name, path.stat().st_size, "bytes")
+            path.write_bytes(anchors.packed(found))
+            print(alpha, epsilon, f"{time.process_time() - begun:.1f} s", path.stat().st_size, "bytes", flush=True)
 
 
 if __name__ == "__main__":
     given = [float(text) for text in sys.argv[1:] if not text.startswith("--")] or list(ALPHAS)
     if "--rows" in sys.argv:
-        add_rows(given)
+        add_rows(given, anew="--anew" in sys.argv)
     else:
         main(given, anew="--anew" in sys.argv)

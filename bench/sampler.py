@@ -37,14 +37,14 @@ for name, law in laws.items():
                    "se": float(means.std() / len(means) ** 0.5)}
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-for size in (30, 1000):
-    count, ladder = calibrate("ladder", unit=Establishments("0.1"), epsilon=4), f"ladder, establishments of {size}"
-    sizes = np.full(draws, size)
+for name, size in (("ladder", 30), ("ladder", 1000), ("two-sizes", 30), ("two-sizes", 1000)):
+    count, called = calibrate(name, unit=Establishments("0.1"), epsilon=4), f"{name}, establishments of {size}"
+    sizes = np.tile([size, 0], (draws, 1)) if count.by_pairs else np.full(draws, size)
     count.noise(sizes[:10], SystemSource())
     time_, noise = measured(lambda: count.noise(sizes, SystemSource()), 5)
     width = count.scale(np.array([float(size)]))[0]
-    found[ladder] = {"seconds": time_["cpu"] / draws, "mean": float(np.abs(noise).mean() / width),
-                     "law": float(count.integer_error(sizes[:1], sizes[:1])[0] / width),
+    found[called] = {"seconds": time_["cpu"] / draws, "mean": float(np.abs(noise).mean() / width),
+                     "law": float(count.integer_error(np.full(1, size), sizes[:1])[0] / width),
                      "se": float(np.abs(noise).std() / width / draws ** 0.5)}
 weak = calibrate("weak-unions", unit=Establishments("0.1", "weak"), epsilon=4, cells=8)
 firms = np.random.default_rng(1).multinomial(60, [0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.05, 0.05], (draws // 8, 3))

@@ -25,7 +25,7 @@ def _mechanisms(folder: Path) -> dict[str, list[str]]:
 
 
 OLD = {"margins": ["polynomial"] * 2, "places": ["polynomial"], "sexes": ["joint-polynomial"]}
-NEW = {"margins": ["ladder"] * 2, "places": ["ladder"], "sexes": ["joint-rings"]}
+NEW = {"margins": ["two-sizes"] * 2, "places": ["two-sizes"], "sexes": ["joint-rings"]}
 
 
 def test_a_new_plan_gets_the_best_mechanisms(plan: Path, command) -> None:

@@ -258,8 +258,17 @@ def test_one_pass_serves_a_table_of_all_workers(plan: Path) -> None:
     requests["sexes"].offer(shared).read(None)
     [derived], [own] = (requests["places"].offer(data).read(None) for data in (shared, alone))
     assert derived.keys.equals(own.keys)
-    for name in ("counts", "largest", "largest_total", "establishments"):
+    told = ("counts", "largest", "largest_total", "establishments", "second")
+    for name in told:
         assert np.array_equal(getattr(derived, name), getattr(own, name)), name
+    expecting = Confidential(file.sources[0])
+    expecting.expect(requests["places"].queries[0], requests["places"].ready[0])
+    requests["sexes"].offer(expecting).read(None)
+    expecting._jobs = None  # what follows reads nothing
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Confidential, "jobs", lambda _: pytest.fail("the data were read again"))
+        [again] = requests["places"].offer(expecting).read(None)
+    assert all(np.array_equal(getattr(again, name), getattr(own, name)) for name in told)
     assert (derived.worker_by, derived.levels) == (own.worker_by, own.levels)
 
 

@@ -235,7 +235,7 @@ def _attack_once(firms: Histograms, mechanism: Mechanism, name: str, *, seed: in
         strong = mechanism.unit.strength == "strong"
         hidden = np.broadcast_to(cells.largest_total[:, None], cells.counts.shape) if strong else cells.largest
     if mechanism.by_pairs:
-        hidden = np.stack([hidden, firms.second(firms.counts)], axis=-1)
+        hidden = cells.pairs(hidden)
     drawn = np.maximum(mechanism.draw(cells.counts, hidden, SeededSource(seed)), 0).astype(np.float64)
     return [{"of": name, **row} for row in attack({INFUSION: infused, RELEASE: drawn}, firms)]
 

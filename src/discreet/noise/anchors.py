@@ -34,9 +34,14 @@ class Between(NamedTuple):
     share: float
 
 
-def between(kind: str, alpha: float, epsilon: float) -> Between | None:
-    """The levels of the nearest anchors on either side, or None where there is none."""
+def between(kind: str, alpha: float, epsilon: float, *, beside: str | None = None) -> Between | None:
+    """The levels of the nearest anchors on either side, or None where there is none.
+
+    With `beside`, of those epsilons alone for which there are anchors of that kind, too.
+    """
     known = _anchors(kind, alpha)
+    if beside is not None:
+        known = {each: known[each] for each in known.keys() & _anchors(beside, alpha).keys()}
     below, above = [e for e in known if e <= epsilon], [e for e in known if e >= epsilon]
     if not below or not above:
         return None
@@ -44,9 +49,9 @@ def between(kind: str, alpha: float, epsilon: float) -> Between | None:
     return Between(known[low], known[high], (epsilon - low) / (high - low) if high > low else 0.0)
 
 
-def covered(alpha: float) -> tuple[float, float] | None:
-    """The least and the largest epsilon for which there are anchors of an alpha."""
-    known = _anchors("steps", alpha)
+def covered(kind: str, alpha: float) -> tuple[float, float] | None:
+    """The least and the largest epsilon for which there are anchors of a kind."""
+    known = _anchors(kind, alpha)
     return (min(known), max(known)) if known else None
 
 

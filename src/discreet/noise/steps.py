@@ -111,12 +111,11 @@ class Steps(Rounded):
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
         j, scale = np.broadcast_arrays(np.asarray(j, dtype=np.float64), positive(scale))
-        side, x = (j > 0).astype(np.int64), np.abs(j)
-        inner = self._tail(side, np.maximum(x - 0.5, 0) / scale)
-        found = np.asarray(inner - self._tail(side, (x + 0.5) / scale))
-        centre = j == 0
-        found[centre] = 1 - self.beyond(0.5 / scale[centre])
-        return found
+        side, x, centre = (j > 0).astype(np.int64), np.abs(j), j == 0
+        # Of 0 the inner end is on the left and the outer one on the right.
+        sides, ends = np.stack([side, side + centre]), np.stack([np.abs(x - 0.5), x + 0.5])
+        inner, outer = self._tail(sides, ends / scale)
+        return np.asarray(np.where(centre, 1 - (inner + outer), inner - outer))
 
     def _tail(self, side: NDArray[np.int64], x: Vector) -> Vector:
         """The mass beyond x on a side, 0 the left one: linear inside a cell."""

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.databases import Address, is_address
 from discreet.errors import DataError, DiscreetError
@@ -42,6 +42,7 @@ class Confidential:
     _jobs: Jobs | None = None
     _histories: Histories | None = None
     _read: dict[Hashable, Cells] = field(default_factory=dict)
+    _paired: set[Hashable] = field(default_factory=set)
 
     @property
     def path(self) -> Path | str:
@@ -157,16 +158,35 @@ class Confidential:
         A count by kinds of workers also gives the count and the largest establishment of all workers of a cell. So a
         table without worker attributes needs no pass of its own after one that has them.
         """
-        workers = query.jobs.schema.worker_attributes
-        theta = ready.mechanism.theta
-        kept = tuple((name, values) for name, values in query.where.items() if name not in workers)
-        cells = (query.workplace_by, kept, theta, query.magnitude)
-        if not query.concerns_workers and cells in self._read:
-            return _all_workers(self._read[cells])
-        found = replace(query, jobs=self.jobs()).statistics(ready)
-        if len(kept) == len(query.where):
+        cells, pairs, whole = _cells(query, ready), ready.mechanism.by_pairs, not query.concerns_workers
+        known = self._read.get(cells) if whole else None
+        if known is not None and not (pairs and known.second_total is None):
+            return _all_workers(known)
+        paired = cells in self._paired or (whole and pairs)
+        found = replace(query, jobs=self.jobs()).statistics(ready, second_total=paired)
+        if len(cells.kept) == len(query.where):
             self._read[cells] = found
         return found
+
+    def expect(self, query: CountQuery, ready: Prepared) -> None:
+        """Make the first pass over these cells tell what this table will need of all workers."""
+        if ready.mechanism.by_pairs and not query.concerns_workers:
+            self._paired.add(_cells(query, ready))
+
+
+class _CellsOf(NamedTuple):
+    """What tables with the same statistics of all workers have in common."""
+
+    by: tuple[str, ...]
+    kept: tuple[tuple[str, Any], ...]
+    theta: int | None
+    magnitude: str | None
+
+
+def _cells(query: CountQuery, ready: Prepared) -> _CellsOf:
+    workers = query.jobs.schema.worker_attributes
+    kept = tuple((name, values) for name, values in query.where.items() if name not in workers)
+    return _CellsOf(query.workplace_by, kept, ready.mechanism.theta, query.magnitude)
 
 
 def _all_workers(cells: Cells) -> Cells:
@@ -177,6 +197,7 @@ def _all_workers(cells: Cells) -> Cells:
         levels=((),),
         counts=cells.counts.sum(axis=1, keepdims=True),
         largest=cells.largest_total[:, None],
+        second=None if cells.second_total is None else cells.second_total[:, None],
         unions=None,
     )
 

@@ -229,7 +229,7 @@ class CountRequest:
 
     def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
         """Notes that a reader of the expected errors needs."""
-        told, unit = query.expected_by_largest(ready), query.account.unit
+        told, unit, pairs = query.expected_by_largest(ready), query.account.unit, ready.mechanism.by_pairs
         alone = "By the largest establishment, errors are of a cell without others: "
         sums = "; ".join(", ".join(other.by) or "nothing" for other in self.derived)
         notes = {
@@ -237,7 +237,10 @@ class CountRequest:
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
             and "research" not in self.source.output.forms,
             alone + "log-laplace multiplies, so the error grows with the count itself.": told.follows == "count",
-            "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most,
+            "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most
+            and (query.kinds.some or not pairs),
+            "An error marked at most depends on the second largest establishment, which is confidential: it is less "
+            "if one dominates.": told.at_most and pairs,
             "If a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
             and (told.at_most or told.follows in ("count", "left out")),
         }

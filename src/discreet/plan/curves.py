@@ -116,7 +116,8 @@ def curves(schema: Schema, sizes: PublicSizes | None, by: Sequence[str], strengt
         for epsilon in EPSILONS:
             try:
                 found = query.prepare(epsilon=epsilon).mechanism
-                mean = float(np.broadcast_to(found.expected_error(true, largest), true.shape).mean())
+                hides = cells.pairs(hidden).astype(np.float64) if found.by_pairs else largest
+                mean = float(np.broadcast_to(found.expected_error(true, hides), true.shape).mean())
             except Infeasible:
                 mean = None
             ratio = None if mean is None else mean / float(infusion.mean())

@@ -243,6 +243,10 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             except DataError as error:
                 place = source.place("data", "source")
                 file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
+    for known in waiting:
+        if isinstance(known.request, CountRequest):
+            for query, ready in zip(known.request.queries, known.request.ready, strict=True):
+                data[known.request.source.name].expect(query, ready)
     offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -_kinds(known.request)):

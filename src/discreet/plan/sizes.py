@@ -54,8 +54,8 @@ class Expected:
     half_widths : for each of these classes the mean of the typical half-widths of intervals; infinite where some have
         none.
     mostly_noise : for each of these classes the counts that will be mostly noise.
-    is_bound : whether the mean is an upper bound: it depends on sizes of establishments, or on how workers divide into
-        kinds, and these are not public.
+    is_bound : whether the mean is an upper bound: it depends on sizes of establishments, the second largest included,
+        or on how workers divide into kinds, and these are not public.
     """
 
     cells: int

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.privacy.neighbours import Neighbours
 
 CLOSE = 500
 """Outputs up to this far from a count are all examined."""
+
+SPAN = 256
+"""Growths up to this many workers shift what is known already."""
+
+KEPT, TOGETHER = 512, 32
+"""Laws that are kept, and long shifts that are computed at a time."""
+
+_TAIL = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
+HALF, FAR = _TAIL.size, np.concatenate([-_TAIL[::-1], _TAIL])
+OUTPUTS = np.concatenate([FAR[:HALF], np.arange(-CLOSE, CLOSE + 1), FAR[HALF:]])
+WIDER = np.concatenate([FAR[:HALF], np.arange(-CLOSE - SPAN, CLOSE + 1), FAR[HALF:]])
 
 
 @runtime_checkable
@@ -42,40 +55,67 @@ def integer_supremum(mechanism: IntegerMechanism, pairs: Neighbours) -> tuple[fl
 
     Outputs are every integer near both counts, and a geometric ladder into the tails.
     """
-    far = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
-    outputs = np.concatenate([-far[::-1], np.arange(-CLOSE, CLOSE + 1), far])
     before, after = _states(mechanism, pairs, pairs.before), _states(mechanism, pairs, pairs.after)
     # Cells of one row have one law, whatever their second largest establishment.
     keys = np.stack([after[0], after[2], pairs.after - pairs.before, before[0], before[2]])
     distinct, first = np.unique(keys, axis=1, return_index=True)
     seconds = np.stack([after[1], before[1]])[:, first]
+    known: dict[tuple[int, int], _Seen] = {}
 
-    def probability(j: Integers, largest: int, second: int) -> Vector:
-        k = j.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            if isinstance(mechanism, PairMechanism):
-                return np.asarray(np.log(mechanism.integer_probability(k, largest, second)))
-            return np.asarray(np.log(mechanism.integer_probability(k, largest)))
-
-    known: dict[tuple[int, int], Vector] = {}
-
-    def here(x: int, row: int, second: int) -> Vector:
+    def seen(x: int, row: int, second: int) -> _Seen:
         if (x, row) not in known:
-            known[x, row] = probability(outputs, x, second)
+            if len(known) == KEPT:
+                known.pop(next(iter(known)))  # of smaller sizes, which come first
+            known[x, row] = _Seen(mechanism, x, second)
         return known[x, row]
 
-    worst, found, output, last = -1.0, 0, 0.0, None
-    other = np.empty(0)
+    worst, found, output = -1.0, 0, 0.0
+    _, starts = np.unique(distinct[:2], axis=1, return_index=True)
     with np.errstate(invalid="ignore"):
-        for place, key, (beside, second) in zip(first.tolist(), distinct.T.tolist(), seconds.T.tolist(), strict=True):
-            y, _, shift, x, row = key
-            if last != key[:3]:  # pairs come in the order of these three
-                other, last = probability(outputs - shift, y, beside), key[:3]
-            one = here(x, row, second)
-            losses = np.where((one > -600) & (other > -600), np.abs(one - other), 0)
-            if not losses.max() <= worst:
-                worst, found, output = float(losses.max()), place, float(outputs[int(np.argmax(losses))])
+        for start, stop in itertools.pairwise([*np.sort(starts).tolist(), len(first)]):
+            y, row = distinct[:2, start].tolist()
+            shifts, which = np.unique(distinct[2, start:stop], return_inverse=True)
+            others = seen(y, row, int(seconds[0, start])).shifted(shifts)
+            for place, at in zip(range(start, stop), which.tolist(), strict=True):
+                x, own = distinct[3:, place].tolist()
+                one, other = seen(x, own, int(seconds[1, place])).outputs, others[at]
+                losses = np.where((one > -600) & (other > -600), np.abs(one - other), 0)
+                if not losses.max() <= worst:
+                    worst, found = float(losses.max()), int(first[place])
+                    output = float(OUTPUTS[int(np.argmax(losses))])
     return worst, found, output
+
+
+class _Seen:
+    """Logarithms of the probabilities of one law, each computed once."""
+
+    def __init__(self, mechanism: IntegerMechanism, largest: int, second: int) -> None:
+        sizes = (largest, second) if isinstance(mechanism, PairMechanism) else (largest,)
+        self.probability = partial(_probability, mechanism, sizes)
+        wide = self.log(WIDER)
+        self.near = wide[HALF:-HALF]
+        self.outputs = np.concatenate([wide[:HALF], self.near[SPAN:], wide[-HALF:]])
+
+    def log(self, j: Integers) -> Vector:
+        """ln P(noise = j)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.probability(j.ravel().astype(np.float64))).reshape(j.shape))
+
+    def shifted(self, shifts: Integers) -> Matrix:
+        """The same of `OUTPUTS` less each shift, in order: integers near the count are among those that are known."""
+        if shifts[-1] > SPAN:
+            return np.concatenate([self.log(OUTPUTS - some[:, None]) for some in _few(shifts)])
+        far = self.log(FAR - shifts[:, None])
+        near = self.near[SPAN - shifts[:, None] + np.arange(2 * CLOSE + 1)]
+        return np.concatenate([far[:, :HALF], near, far[:, HALF:]], axis=1)
+
+
+def _few(shifts: Integers) -> list[Integers]:
+    return np.array_split(shifts, len(shifts) // TOGETHER + 1)
+
+
+def _probability(mechanism: IntegerMechanism, sizes: tuple[int, ...], k: Vector) -> Vector:
+    return mechanism.integer_probability(k, *sizes)
 
 
 def _states(mechanism: IntegerMechanism, pairs: Neighbours, size: Integers) -> Integers:

@@ -49,10 +49,7 @@ def paid(kind: str, pay: str) -> Jobs:
 
 def _many(query: Any, ready: Any, cells: int) -> Any:
     """The cell's statistics, many times."""
-    found, at = query.statistics(ready), np.zeros(cells, dtype=np.int64)
-    names = ("counts", "largest", "largest_total", "establishments")
-    taken = {name: getattr(found, name)[at] for name in names}
-    return replace(found, keys=found.keys.take(at), **taken)
+    return query.statistics(ready).take(np.zeros(cells, dtype=np.int64))
 
 
 def _judged(

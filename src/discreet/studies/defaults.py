@@ -45,14 +45,15 @@ SMALLER = "10k-100k"
 """The first stratum of places that are not small."""
 
 WORDS = """
-Workload 1 under the strong definition. `unbiased` is what `ladder` publishes. `at least one job each` replaces a count
+Workload 1 under the strong definition. `two-sizes` is the default, which follows the two largest establishments of a
+cell, and `ladder` the mechanism that follows the largest alone. `ladder, at least one job each` replaces a count
 below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
-not to be made of it. `two-sizes` is the mechanism of that name, which follows the second largest establishment, too.
-`two sizes, programme` is the best law that does, on cells of another kind, from the size on at which the table of
-`ladder` ends (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one width and of half that
-point to: the error of a grid falls in proportion to its width. `floor` is below every law of noise that follows the
-largest establishment alone. `mean zero, limit`, of small places at epsilon 4, is below every law with mean zero,
-whatever it follows, where sizes are as frequent as in these cells; beyond 100 workers it is that of large ones.
+not to be made of it. `two sizes, programme` is the best law of both sizes, on cells of another kind, from the size on
+at which the table of `ladder` ends (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one
+width and of half that point to: the error of a grid falls in proportion to its width. `floor` is below every law of
+noise that follows the largest establishment alone. `mean zero, limit`, of small places at epsilon 4, is below every law
+with mean zero, whatever it follows, where sizes are as frequent as in these cells; beyond 100 workers it is that of
+large ones.
 """
 
 
@@ -66,7 +67,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     progress("infusing noise", 0.4)
     economy = infused(firms, seed=seed, trials=trials, source=source)
     progress("workload 1", 0.6)
-    tried = tried_rows(economy, firms.second(firms.size))
+    tried = tried_rows(economy)
     progress("all defaults", 0.7)
     rows = default_rows(economy, trials=trials, source=source)
     results = {"jobs": int(firms.counts.sum()), "trials": trials, "defaults": rows, "workload_1": tried}
@@ -83,9 +84,9 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     return Study(name="defaults", title=TITLE, results=results, page=page)
 
 
-def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
-    """Errors of workload 1 over infusion's: as published, held to public facts, by two sizes, and the floor."""
-    cells, rows = economy.cells, []
+def tried_rows(economy: grid.Economy) -> list[Row]:
+    """Errors of workload 1 over infusion's: as published, by the largest alone, held to public facts, and limits."""
+    cells, second, rows = economy.cells, economy.second, []
     x, n = cells.largest_total, cells.counts.sum(axis=1)
     infusion = economy.infusion_error_total.sum(axis=1)
     small = economy.stratum < strata.NAMES.index(SMALLER)
@@ -103,9 +104,9 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
             for parts in (PARTS // 2, PARTS)
         )
         for what, errors, bias in (
-            ("unbiased", error, np.zeros(len(error))),
-            ("at least one job each", error - gain, gain),
             ("two-sizes", pairs, np.zeros(len(error))),
+            ("ladder", error, np.zeros(len(error))),
+            ("ladder, at least one job each", error - gain, gain),
             ("two sizes, programme", fine, np.zeros(len(error))),
             ("two sizes, limit", 2 * fine - coarse, np.zeros(len(error))),
             ("floor", floors(x, epsilon), None),

@@ -38,6 +38,7 @@ PARTS, QUICK_PARTS = 16, 8
 LARGE = 10_000
 DELTA = "0.05"
 ONE: tuple[tuple[str, Calibration], ...] = (
+    ("two-sizes", "tight"),
     ("ladder", "tight"),
     ("staircase", "tight"),
     ("joint-rings", "tight"),
@@ -88,7 +89,11 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
     with suppress(PrivacyError):  # below an epsilon that grows with alpha no law in proportion has a mean
         far = {free: in_proportion(float(share), e, parts=parts, unbiased=not free) for free in (True, False)}
     sizes, rows = np.array(SIZES, dtype=np.float64), []
-    errors = {label: found.integer_error(sizes, sizes) for label, found in _mechanisms(alpha, epsilon)}
+    lone = np.column_stack([sizes, np.zeros_like(sizes)])
+    errors = {
+        label: found.integer_error(sizes, lone if found.by_pairs else sizes)
+        for label, found in _mechanisms(alpha, epsilon)
+    }
     for i, size in enumerate(SIZES):
         limit: dict[bool, float | None] = dict.fromkeys(near)
         if size < shown:
@@ -112,24 +117,30 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
 
 
 def pair_rows(alpha: str, epsilon: str, *, parts: int) -> list[Row]:
-    """The error of laws of the two largest establishments by their ratio, and of `ladder`; in units of alpha x."""
-    rows, size = RatioRows(float(Fraction(alpha)), float(epsilon), parts), np.array([float(LARGE)])
+    """The error of laws of the two largest establishments by their ratio, and of mechanisms; in units of alpha x."""
+    rows = RatioRows(float(Fraction(alpha)), float(epsilon), parts)
+    middle = (rows.ratios[:-1] + rows.ratios[1:]) / 2
+    pairs = LARGE * np.column_stack([np.ones_like(middle), middle])
     try:
-        known = calibrate("ladder", unit=Establishments(alpha), epsilon=epsilon).integer_error(size, size)
+        ladder, ours = (
+            calibrate(name, unit=Establishments(alpha), epsilon=epsilon) for name in ("ladder", "two-sizes")
+        )
         errors = two_sizes(rows).errors
     except (Infeasible, PrivacyError, Unsolved):
         return []
-    one = float(known[0]) / (rows.alpha * LARGE)
+    one = ladder.integer_error(pairs[:1, 0], pairs[:1, 0]).item() / (rows.alpha * LARGE)
+    drawn = ours.integer_error(pairs[:, 0], pairs) / (rows.alpha * LARGE)
     return [
         {
             "alpha": alpha,
             "epsilon": epsilon,
             "second over largest": f"{low:.2f} to {high:.2f}",
             "two sizes": float(error),
+            "mechanism two-sizes": own,
             "ladder": one,
             "ratio": float(error) / one,
         }
-        for high, low, error in zip(rows.ratios[:-1], rows.ratios[1:], errors, strict=True)
+        for high, low, error, own in zip(rows.ratios[:-1], rows.ratios[1:], errors, drawn.tolist(), strict=True)
     ]
 
 

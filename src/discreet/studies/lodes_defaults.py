@@ -18,7 +18,7 @@ from discreet.utility import errors, strata
 
 POINTS = ((0.1, 1.0), (0.1, 2.0), (0.1, 4.0), (0.05, 4.0))
 ASKED: tuple[tuple[int, Strength, str, str], ...] = (
-    (1, "strong", "ladder", "polynomial"),
+    (1, "strong", "two-sizes", "polynomial"),
     (3, "strong", "joint-rings", "joint-polynomial"),
     (3, "weak", "weak-unions", "weak-joint"),
 )
@@ -66,4 +66,5 @@ def _integers(setting: grid.Setting, economy: grid.Economy, *, trials: int, sour
         drawn = [np.abs(grid.draw(setting, mechanism, economy, source) - counts) for _ in range(trials)]
         return np.asarray(np.mean(drawn, axis=0))
     largest = economy.largest(setting).astype(np.float64)
-    return np.broadcast_to(mechanism.integer_error(largest, largest), counts.shape)
+    sizes = np.stack([largest, economy.second[:, None]], axis=-1) if mechanism.by_pairs else largest
+    return np.broadcast_to(mechanism.integer_error(largest, sizes), counts.shape)

@@ -101,6 +101,11 @@ class Economy:
         baseline = setting.strength is None and setting.workload == 2
         return self.cells.largest if setting.strength == "weak" or baseline else self.cells.largest_total[:, None]
 
+    @property
+    def second(self) -> Integers:
+        """The second largest establishment's workers in each cell; 0 where there is one only."""
+        return cast("Integers", self.cells.second_total)
+
     def hidden(self, found: Mechanism) -> Integers:
         """The sizes that noise by kinds depends on: of every kind and, last, of all; or of every set of kinds."""
         if found.by_unions:

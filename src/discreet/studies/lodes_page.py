@@ -79,7 +79,7 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
             "published",
         ),
         Prose(
-            "The defaults of the product, as published integers: `ladder` for all jobs of a cell, `joint-rings` for "
+            "The defaults of the product, as published integers: `two-sizes` for all jobs of a cell, `joint-rings` for "
             "all kinds of workers under one epsilon, `weak-unions` for those under the weak definition."
         ),
         Table.of(

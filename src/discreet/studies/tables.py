@@ -8,7 +8,6 @@ door that everybody uses. The study knows the truth and its noise has a seed: it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,15 +119,7 @@ def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: 
     row["point"] = _point(whole.mechanism, largest)
     for name, ready in (("without", whole), ("with", query.prepare(epsilon=epsilon, mechanism=law, scale_share=share))):
         found = query.statistics(ready)
-        rows = np.zeros(cells, dtype=np.int64)
-        many = replace(
-            found,
-            keys=found.keys.take(rows),
-            counts=found.counts[rows],
-            largest=found.largest[rows],
-            largest_total=found.largest_total[rows],
-            establishments=found.establishments[rows],
-        )
+        many = found.take(np.zeros(cells, dtype=np.int64))
         drawn = query.drawn(ready, many, SeededSource(seed + 5))
         released = query._wrap(ready, many, drawn, level=LEVEL)
         half = (released.upper - released.lower) / 2

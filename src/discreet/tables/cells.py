@@ -13,9 +13,9 @@ the whole workforce, in the same pass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Cells:
     gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
     unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if requested: level c is in
         the set of column A if bit c of A is 1.
-    second : the second largest establishment's jobs, as `largest`, if asked for; 0 where there is one only.
+    second, second_total : the second largest establishment's, as `largest` and `largest_total`, if asked for, or 0.
     """
 
     keys: pa.Table
@@ -72,10 +72,17 @@ class Cells:
     gains: Integers | None = None
     unions: Integers | None = None
     second: Integers | None = None
+    second_total: Integers | None = None
 
     def pairs(self, largest: Integers) -> Integers:
         """The two largest sizes on a last axis, where the second ones were asked for."""
         return np.stack([largest, cast("Integers", self.second)], axis=-1)
+
+    def take(self, rows: Integers) -> Cells:
+        """These cells, each as often as it is named."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        taken: dict[str, Any] = {name: x[rows] for name, x in own.items() if isinstance(x, np.ndarray)}
+        return replace(self, keys=self.keys.take(rows), **taken)
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -94,6 +101,7 @@ def cell_statistics(
     magnitude: str | None = None,
     unions: bool = False,
     second: bool = False,
+    second_total: bool = False,
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
@@ -103,7 +111,7 @@ def cell_statistics(
     are refused. `gains` names two levels: over the establishments with more jobs of the first, how many more is added
     up. With a `magnitude`, its amounts are added up instead of jobs. With `unions`, the largest establishment's jobs in
     every set of levels are also computed; there are 2^d sets, so d is small. With `second`, those of the second largest
-    are.
+    are, with `second_total` its jobs in all.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -111,14 +119,13 @@ def cell_statistics(
     step = f"cells by {', '.join([*workplace_by, *worker_by]) or 'nothing'}"
     blocks: list[pa.Table] = []
     whole = not worker_by and not jobs.schema.worker_attributes.keys() & allowed.keys()
+    asked = (largest_establishment, gains, magnitude, unions, second)
     with working(step):
         rows = jobs.table if whole else _levelled(jobs, worker_by, allowed)
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
             within = () if whole else block
-            query = _by_cell(
-                jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude, unions, second
-            )
+            query = _by_cell(jobs, rows, workplace_by, within, allowed, *asked, second_total and start == 0)
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -216,10 +223,11 @@ def _by_cell(
     block: Sequence[int],
     allowed: Mapping[str, Sequence[Label]],
     largest_establishment: int | None,
-    gains: tuple[int, int] | None = None,
-    magnitude: str | None = None,
-    unions: bool = False,
-    second: bool = False,
+    gains: tuple[int, int] | None,
+    magnitude: str | None,
+    unions: bool,
+    second: bool,
+    second_total: bool,
 ) -> Frame:
     """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
 
@@ -263,23 +271,21 @@ def _by_cell(
             **{name: sum(map(nw.col, kinds[1:]), nw.col(kinds[0])) for name, kinds in sets.items()}
         )
         joined = [nw.col(name).max() for name in sets]
-    below = []
-    if second:
-        by, within = workplace_by or ["__one"], list(summed.values())
-        firms = firms.with_columns(**{f"__top{name}": nw.col(name).max().over(*by) for name in within})
-        tops = {name: nw.col(name) == nw.col(f"__top{name}") for name in within}
+    asked = {("__tied" + name, "__below" + name): name for name in summed.values()} if second else {}
+    asked |= {("__whole_tied", "__whole_below"): "__all"} if second_total else {}
+    by = workplace_by or ["__one"]
+    if asked:
+        firms = firms.with_columns(**{f"__top{name}": nw.col(name).max().over(*by) for name in asked.values()})
+    for (tied, lower), name in asked.items():
+        top = nw.col(name) == nw.col(f"__top{name}")
         firms = firms.with_columns(
-            **{f"__tied{i}": nw.when(top).then(nw.lit(1)).otherwise(nw.lit(0)) for i, top in enumerate(tops.values())},
-            **{
-                f"__below{i}": nw.when(top).then(nw.lit(0)).otherwise(nw.col(name))
-                for i, (name, top) in enumerate(tops.items())
-            },
+            nw.when(top).then(nw.lit(1)).otherwise(nw.lit(0)).alias(tied),
+            nw.when(top).then(nw.lit(0)).otherwise(nw.col(name)).alias(lower),
         )
-        below = [each for i in range(len(tops)) for each in (nw.col(f"__tied{i}").sum(), nw.col(f"__below{i}").max())]
-    return firms.group_by(*workplace_by or ["__one"]).agg(
+    return firms.group_by(*by).agg(
         *gained,
         *joined,
-        *below,
+        *(each for tied, lower in asked for each in (nw.col(tied).sum(), nw.col(lower).max())),
         nw.len().alias("__establishments"),
         nw.col("__all").max(),
         *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
@@ -319,7 +325,7 @@ def _assemble(
     total = columns("all")[:, 0]
     largest = columns("max")
     largest = largest if largest.shape[1] else total[:, None]
-    tied = columns("tied")
+    tied, whole = columns("tied"), columns("whole")
     return Cells(
         keys=keys,
         worker_by=worker_by,
@@ -331,6 +337,7 @@ def _assemble(
         gains=columns("gains")[:, 0] if "__gains" in tables[0].column_names else None,
         unions=np.column_stack([np.zeros_like(total), joined]) if (joined := columns("union")).size else None,
         second=np.where(tied > 1, largest, columns("below")) if tied.shape[1] else None,
+        second_total=np.where(whole[:, 0] > 1, total, whole[:, 1]) if whole.size else None,
     )
 
 

@@ -69,6 +69,8 @@ class Histograms:
             largest_total=np.maximum.reduceat(self.size, self.start),
             establishments=self.establishments,
             unions=self._unions() if unions else None,
+            second=self.second(self.counts),
+            second_total=self.second(self.size),
         )
 
     def second(self, values: Integers) -> Integers:

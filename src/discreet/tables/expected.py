@@ -1,8 +1,8 @@
 """The expected error of published integers, computed before anything is read.
 
 Each mechanism computes its own numbers. The scale of the noise depends on the size of the largest establishment, which
-is confidential, so the size is an argument here. If the error also depends on how the jobs of a cell divide into kinds
-of workers, these functions report the largest possible error.
+is confidential, so the size is an argument here. If the error also depends on the second largest establishment, or on
+how the jobs of a cell divide into kinds of workers, these functions report the largest possible error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class ByLargest(Mapping[int, float]):
 
     Attributes
     ----------
-    at_most : the sizes whose error is an upper bound, because it depends on how workers divide into kinds.
+    at_most : the sizes whose error is an upper bound, because it depends on the second largest establishment or on how
+        workers divide into kinds.
     follows : what the error depends on. The size, in any cell; or the count itself, or the jobs left out, with the
         errors of a cell that has no other establishment; or nothing.
     """
@@ -56,7 +57,8 @@ class ByLargest(Mapping[int, float]):
     def of(cls, mechanism: Mechanism, kinds: Kinds) -> ByLargest:
         told = tuple(size * mechanism.step for size in SIZES)
         sizes = np.array(told, dtype=np.float64)
-        others = kinds.levels if mechanism.follows == "largest" else 1  # every kind's largest may be another one
+        # Every kind's largest may be another one, and the second largest as large as the first.
+        others = kinds.levels + mechanism.by_pairs if mechanism.follows == "largest" else 1
         error, at_most = mechanism.mean_error(kinds, jobs=sizes * others, largest=sizes)
         found = dict(zip(told, error.tolist(), strict=True))
         bounds = frozenset(size for size, bound in zip(told, at_most, strict=True) if bound)

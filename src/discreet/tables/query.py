@@ -278,10 +278,11 @@ class CountQuery:
         released = self.account.release(self.offer(**asked | {"name": name}, level=level), self.jobs, name=name)
         return released.value.of(released)
 
-    def statistics(self, ready: Prepared) -> Cells:
+    def statistics(self, ready: Prepared, *, second_total: bool = False) -> Cells:
         """The confidential aggregates that the mechanism needs, in one pass of the engine.
 
-        A table without a single cell is refused: there would be nothing to pay for.
+        `second_total` is for a table of all workers of the same cells, which then needs no pass of its own. A table
+        without a single cell is refused: there would be nothing to pay for.
         """
         from discreet.tables.cells import cell_statistics, refuse_absent
 
@@ -296,6 +297,7 @@ class CountQuery:
             magnitude=self.magnitude,
             unions=ready.mechanism.by_unions,
             second=ready.mechanism.by_pairs,
+            second_total=second_total,
         )
         refuse_absent(self.jobs, self.where)
         if not len(found.counts):

@@ -90,10 +90,10 @@ LEAST = {
     "sizes, smooth-gamma, exchanged": 0.6,  # no step moves both: sizes begin to move at twice the size of counts
 }
 DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "ladder": (STRONG, "place", {}),
-    "two-sizes": (STRONG, "place", {"mechanism": "two-sizes"}),
-    "two-sizes, one kind, weak": (WEAK, "place", {"mechanism": "two-sizes", "where": {"sex": ["f"]}}),
-    "ladder, one kind, weak": (WEAK, "place", {"where": {"sex": ["f"]}}),
+    "ladder": (STRONG, "place", {"mechanism": "ladder"}),
+    "two-sizes": (STRONG, "place", {}),
+    "two-sizes, one kind, weak": (WEAK, "place", {"where": {"sex": ["f"]}}),
+    "ladder, one kind, weak": (WEAK, "place", {"mechanism": "ladder", "where": {"sex": ["f"]}}),
     "polynomial": (STRONG, "place", {"mechanism": "polynomial"}),
     "polynomial, two kinds": (STRONG, ["place", "sex"], {"mechanism": "polynomial"}),
     "polynomial, weak": (WEAK, ["place", "sex"], {"mechanism": "polynomial"}),

@@ -19,17 +19,24 @@ def test_every_mechanism_is_at_or_above_its_limit() -> None:
         for name, error in row["errors"].items():
             assert row["floor"] <= error * (1 + 1e-6), (row["size"], name)
             # From FAR on the programme is that of laws in proportion, which a table of single sizes may beat a little.
-            least = {"integers": 1.01, "in proportion": 1.04 if name == "ladder" else 1.01}.get(
-                row["programme"], math.inf
-            )
+            # A lone establishment has no second one, which two-sizes makes use of.
+            least = {
+                "integers": 1.01,
+                "in proportion": {"ladder": 1.04, "two-sizes": 1.05}.get(name, 1.01),
+            }.get(row["programme"], math.inf)
             assert (row["unbiased optimum"] or 0) <= least * error, (row["size"], name)
     assert counts[0]["errors"]["ladder"] < 1.01 * counts[0]["unbiased optimum"]
+    assert all(row["errors"]["two-sizes"] <= row["errors"]["ladder"] * (1 + 1e-9) for row in counts)
+    assert counts[-1]["errors"]["two-sizes"] < 0.99 * counts[-1]["errors"]["ladder"]
     kinds = [row for strength in ("strong", "weak") for row in kind_rows("0.1", "4", 2, strength)]
     chosen = {row["definition"]: row for row in kinds if row["default"]}
     assert {row["mechanism"] for row in chosen.values()} == {"joint-rings", "weak-joint"}
     assert all(1 - 1e-6 <= row["ratio"] < 1.03 for row in chosen.values())
     pairs = pair_rows("0.1", "4", parts=8)
     assert pairs[-1]["second over largest"] == "0.00 to 0.47" and 0.95 < pairs[-1]["ratio"] < 0.98 < pairs[0]["ratio"]
+    ours = [row["mechanism two-sizes"] for row in pairs]
+    assert ours == sorted(ours, reverse=True) and ours[-1] == pytest.approx(pairs[-1]["two sizes"], rel=0.01)
+    assert pairs[-1]["mechanism two-sizes"] < 0.99 * pairs[-1]["ladder"] == 0.99 * pairs[0]["mechanism two-sizes"]
     found = {"alphas": ["0.1"], "epsilons": ["4"], "one_count": counts, "two_sizes": pairs, "by_kind": kinds}
     assert len(answers(found)) == 1 and "fundamental" in answers(found)[0]
     assert "One count" in page(found).html()

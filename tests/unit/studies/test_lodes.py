@@ -176,7 +176,7 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert all(list(row) == KEYS for row in results["l1_ratio"])
     assert results["data"]["jobs"] == json.loads((folder / "about.json").read_text())["rows"]["jobs"]
     everywhere = [row for row in results["defaults"] if row["stratum"] == ALL]
-    assert {row["mechanism"] for row in everywhere} == {"ladder", "joint-rings", "weak-unions"}
+    assert {row["mechanism"] for row in everywhere} == {"two-sizes", "joint-rings", "weak-unions"}
     assert all(row["over before"] < 1 for row in everywhere)
     infused = [row for row in results["attacks"] if row["release"] == "infusion"]
     assert [row["share"] for row in infused if row["cases"]] == [1.0] * sum(row["cases"] > 0 for row in infused)

@@ -55,6 +55,9 @@ def test_the_second_largest_is_told_beside_the_largest(engine: str) -> None:
     whole = cell_statistics(jobs, second=True)
     assert whole.second is not None and whole.second.tolist() == [[7]]
     assert cell_statistics(jobs, workplace_by=["place"]).second is None
+    both = cell_statistics(jobs, workplace_by=["place"], worker_by=["sex"], second=True, second_total=True)
+    assert both.second is not None and both.second.tolist() == kinds.second.tolist()
+    assert both.second_total is not None and both.second_total.tolist() == found.second[:, 0].tolist()
 
 
 def test_histograms_tell_the_same() -> None:

@@ -59,7 +59,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         opened.count(by=KINDS).release(epsilon="0.5")
 
 
-@pytest.mark.parametrize(("by", "mechanism"), [(WORKPLACE, "ladder"), (KINDS, "joint-rings")])
+@pytest.mark.parametrize(("by", "mechanism"), [(WORKPLACE, "two-sizes"), (KINDS, "joint-rings")])
 def test_a_release_has_every_cell_and_errors_of_the_expected_size(
     jobs: Jobs, by: Sequence[str], mechanism: str
 ) -> None:

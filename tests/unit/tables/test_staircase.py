@@ -90,7 +90,7 @@ def test_a_query_takes_it_by_name_and_divides_epsilon_among_kinds() -> None:
     session = dc.Session(jobs, unit=Establishments("0.1"), budget=10, seed=1)
     ready = session.count(by=["place", "sex"]).prepare(epsilon=8, mechanism="staircase", scale_share="0.1")
     assert ready.mechanism.loss.amounts["epsilon"] * 2 == 8 * (1 - ready.sizes.loss.amounts["epsilon"] / 8)
-    assert session.count(by=["place"]).prepare(epsilon=4).mechanism.name == "ladder"
+    assert session.count(by=["place"]).prepare(epsilon=4).mechanism.name == "two-sizes"
     released = session.count(by=["place"]).release(epsilon=4, mechanism="staircase")
     assert released.guarantee.proof == "docs/proofs/staircase.md"
 

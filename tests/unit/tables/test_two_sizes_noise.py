@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.errors import PrivacyError
 from discreet.noise import row_search, rows
 from discreet.noise.kept import BITS
 from discreet.noise.source import SeededSource
-from discreet.privacy.integers import _states
+from discreet.privacy.integers import OUTPUTS, SPAN, _Seen, _states
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
@@ -147,6 +148,23 @@ def test_the_verifier_sees_a_third_establishment(one: TwoSizesNoise) -> None:
     assert {int(300 * r) + 1 for r in one.shares} | {int(330 * r) for r in one.shares} <= {*grows.other[alone].tolist()}
 
 
+def test_the_verifier_shifts_what_it_knows(one: TwoSizesNoise) -> None:
+    seen = _Seen(one, 1_000, 300)
+    for shifts in ([1, 2, 100, SPAN], [3, SPAN + 1, 40_000]):
+        wanted = [np.log(one.integer_probability(OUTPUTS - shift, 1_000, 300)) for shift in shifts]
+        assert np.array_equal(seen.shifted(np.array(shifts)), np.stack(wanted))
+    assert np.array_equal(seen.outputs, np.log(one.integer_probability(OUTPUTS, 1_000, 300)))
+
+
+@pytest.mark.parametrize(
+    ("alpha", "epsilon"),
+    [("0.1", "5"), *(pytest.param(a, e, marks=LONG) for a in ALPHAS for e in ("0.9", "1.6", "4.4", "5.4", "7"))],
+)
+def test_no_row_errs_more_than_the_first_between_solved_epsilons(alpha: str, epsilon: str) -> None:
+    rows_ = calibrate("two-sizes", unit=Establishments(alpha), epsilon=epsilon).rows
+    assert all(law.mean_abs <= rows_[0].mean_abs * (1 + 1e-9) for law in rows_[1:])
+
+
 @pytest.mark.parametrize(("x", "second"), PAIRS)
 def test_draws_have_the_stated_probabilities(one: TwoSizesNoise, x: int, second: int) -> None:
     n, j = 40_000, np.arange(-2_500, 2_501)
@@ -232,7 +250,7 @@ def test_noise_without_the_second_size_is_refused(one: TwoSizesNoise) -> None:
         one.draw(np.zeros(3, dtype=np.int64), np.full(3, 100), SeededSource(0))
 
 
-@pytest.mark.parametrize("harm", ["cut", "weight", "row", "ring", "lean"])
+@pytest.mark.parametrize("harm", ["cut", "weight", "row", "ring", "lean", "swapped", "another", "epsilon"])
 def test_damaged_rows_are_refused(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each harm leaves rows that add up to one, but for a file that was cut."""
     law = calibrate("two-sizes", unit=Establishments("0.2"), epsilon=4).rows[0]
@@ -246,6 +264,17 @@ def test_damaged_rows_are_refused(harm: str, tmp_path: Path, monkeypatch: pytest
         weights[0, 1] -= 1
     elif harm == "lean":
         weights[2, middle:-1] = weights[2, middle:-1][::-1].copy()
+    elif harm == "swapped":
+        weights = weights[::-1]
+    elif harm == "another":
+        other = calibrate("two-sizes", unit=Establishments("0.2"), epsilon="4.1").rows
+        weights = np.concatenate([each.weights for each in other[1:]])
+    elif harm == "epsilon":  # right for more than is promised
+        law = replace(law, epsilon=law.epsilon * 0.99)
+        own = law.first.weights
+        for row in weights:  # with the rings of the law, and one in all
+            row[[0, -1]] = own[0, [0, -1]]
+            row[middle] += 2**BITS - sum(row)
     elif harm == "weight":
         weights[1, middle] += weights[1, middle + 40] // 2
         weights[1, middle + 40] -= weights[1, middle + 40] // 2

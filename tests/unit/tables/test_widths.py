@@ -74,14 +74,7 @@ def released(
     query = dc.Session(jobs(kind), unit=unit, budget=100).count(**TABLES[table])
     ready, whole = query.prepare(epsilon=epsilon, scale_share=share), query.prepare(epsilon=epsilon).mechanism
     cells = query.statistics(ready)
-    many = replace(
-        cells,
-        keys=cells.keys.take(np.zeros(CELLS, dtype=np.int64)),
-        **{
-            name: np.repeat(getattr(cells, name), CELLS, axis=0)
-            for name in ("counts", "largest", "largest_total", "establishments")
-        },
-    )
+    many = cells.take(np.zeros(CELLS, dtype=np.int64))
     found = query._wrap(ready, many, query.drawn(ready, many, SeededSource(5)), level=LEVEL)
     law: Any = whole.law
     quantile = coordinate_quantile(law, 1 - LEVEL) if law.dimension > 1 else line_quantile(law, LEVEL)
@@ -260,9 +253,7 @@ def test_a_public_bound_of_the_largest_establishment_holds_and_is_narrow(kind: s
     query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=100).count(**TABLES[table])
     ready = query.prepare(epsilon=2, scale_share=share)
     cells, largest = query.statistics(ready), float(max(SIZES[kind]))
-    rows = np.zeros(CELLS, dtype=np.int64)
-    many = replace(cells, keys=cells.keys.take(rows), counts=cells.counts[rows], largest=cells.largest[rows],
-                   largest_total=cells.largest_total[rows], establishments=cells.establishments[rows])  # fmt: skip
+    many = cells.take(np.zeros(CELLS, dtype=np.int64))
     drawn = query.drawn(ready, many, SeededSource(7))
     bare = query.ends(ready, drawn)(LEVEL)
     lower, upper = query.ends(ready, drawn._replace(at_most=np.full(CELLS, largest)))(LEVEL)
@@ -270,7 +261,7 @@ def test_a_public_bound_of_the_largest_establishment_holds_and_is_narrow(kind: s
     assert held.mean(axis=0).min() >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / CELLS)
     if share == "0" or table != "women":
         assert ((upper - lower) / 2 <= ready.mechanism.reach(np.array([largest]), level=0.99) + 1).all()
-    some = drawn._replace(at_most=np.where(rows.cumsum() + np.arange(CELLS) < 9, largest, np.nan))
+    some = drawn._replace(at_most=np.where(np.arange(CELLS) < 9, largest, np.nan))
     half = query.ends(ready, some)(LEVEL)
     assert all(np.array_equal(a[9:], b[9:], equal_nan=True) for a, b in zip(half, bare, strict=True))
     assert all(np.array_equal(a[:9], b[:9]) for a, b in zip(half, (lower, upper), strict=True))

@@ -25,6 +25,7 @@ from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.registry import OF_ESTABLISHMENTS, OF_ONE_COUNT, OF_SEVERAL_COUNTS, OF_WORKERS
 from discreet.tables.mechanisms.staircase import StaircaseNoise
+from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.mechanisms.weak_unions import WeakUnions
 
@@ -33,7 +34,16 @@ TYPICAL = np.array([100.0])
 
 EVER = frozenset(
     kind.name
-    for kind in (PolynomialNoise, JointPolynomialNoise, LadderNoise, StaircaseNoise, JointRings, WeakJoint, WeakUnions)
+    for kind in (
+        PolynomialNoise,
+        JointPolynomialNoise,
+        LadderNoise,
+        TwoSizesNoise,
+        StaircaseNoise,
+        JointRings,
+        WeakJoint,
+        WeakUnions,
+    )
 )
 """Every mechanism that a version chose by itself: a release that was paid for keeps its own."""
 
@@ -71,21 +81,22 @@ def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bo
     `everyone` says whether a count is of all workers, or as good as that: under the weak definition every count is.
     """
     if cells == 1 and everyone and not unit.substitution:
-        solved = covered(float(unit.alpha))
-        if solved is not None and solved[0] <= epsilon:
-            return LadderNoise
+        for kind, laws in ((TwoSizesNoise, "rows"), (LadderNoise, "steps")):
+            solved = covered(laws, float(unit.alpha))
+            if solved is not None and solved[0] <= epsilon:
+                return kind
     plain: type[Mechanism] = PolynomialNoise if cells == 1 else JointPolynomialNoise
     # Of two kinds the unions are both and all.
     weak = WeakUnions if 2 < cells <= WeakUnions.most_cells else WeakJoint
     errors: dict[type[Mechanism], float] = {}
-    for kind in (
+    for each in (
         plain,
         *((StaircaseNoise,) if cells == 1 else ()),
         JointRings,
         *((weak,) if unit.strength == "weak" and cells > 1 else ()),
     ):
         try:
-            errors[kind] = _error(calibrate(kind, unit=unit, epsilon=epsilon, cells=cells), cells)
+            errors[each] = _error(calibrate(each, unit=unit, epsilon=epsilon, cells=cells), cells)
         except Infeasible:
             continue
     return min(errors, key=errors.__getitem__, default=plain)

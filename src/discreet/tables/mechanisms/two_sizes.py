@@ -11,6 +11,7 @@ docs/proofs/two-sizes.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
@@ -48,8 +49,7 @@ class TwoSizesNoise(LadderNoise):
     @property
     def rows(self) -> tuple[RowSteps, ...]:
         """The laws of all rows, that of `ladder` first: solved for once, and checked whenever they are read."""
-        law = cast(Steps, self.law)
-        return RowSteps(law.growth, law.shift, law.epsilon, tip(float(self.unit.alpha))).all_rows
+        return _rows(cast(Steps, self.law), float(self.unit.alpha))
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -138,3 +138,8 @@ class TwoSizesNoise(LadderNoise):
             scale, back = np.unique(self.scale(x[here]), return_inverse=True)
             found[here] = np.maximum(found[here], law.mean(scale)[back])
         return found
+
+
+@lru_cache(maxsize=32)
+def _rows(law: Steps, alpha: float) -> tuple[RowSteps, ...]:
+    return RowSteps(law.growth, law.shift, law.epsilon, tip(alpha)).all_rows

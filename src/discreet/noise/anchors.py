@@ -1,8 +1,8 @@
 """Laws that were solved when this version was made: where the search for one between them begins.
 
 A file holds, for one alpha and several epsilons, the levels -ln p of laws, rounded; `bench/anchors.py` writes it.
-Between two epsilons levels are interpolated, which nearly keeps the epsilon between; the rest is a small repair.
-Nothing here is believed: what is made of an anchor is checked as any table is (docs/proofs/ladder.md).
+Levels are interpolated between two epsilons, which nearly keeps the epsilon between; the rest is a small repair.
+Nothing here is trusted: a table made from an anchor is checked like any other (docs/proofs/ladder.md).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ _TAILS: Mapping[str, Tail] = {
     "net": _coordinate,
 }
 _ENDS: Mapping[str, Callable[[Vector], Vector]] = {"employment": _everyone_at_ends, "net": _coordinate_at_ends}
-"""What jumps as m grows, which is added in closed form."""
+"""The parts that jump as m grows; they are added in closed form."""
 
 
 def beyond_share(flow: str, share: Vector) -> Vector:

@@ -1,6 +1,6 @@
 """Tables of whole numbers that are computed once and kept for the next process; they hold no data.
 
-They lie below `$XDG_CACHE_HOME/discreet`, or `~/.cache/discreet`. Whoever reads one checks it: a kept file is no proof.
+They lie below `$XDG_CACHE_HOME/discreet`, or `~/.cache/discreet`. Every reader checks it: a kept file is no proof.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a law of noise is: probabilities of integers, and for rounded laws the density, tails and moments behind them.
+"""The parts of a noise law: probabilities of integers, and for rounded laws the density, tails and moments behind them.
 
 The laws themselves are in `laws`; nothing here draws anything. E|J| of J = round(s Z) is the sum of
 P(|J| >= k) = T((k - 1/2) / s) over k >= 1, T(x) = P(|Z| > x): the midpoint rule for the integral s E|Z|. The first
@@ -52,7 +52,7 @@ class Rounded(Law):
 
     @property
     def jumps(self) -> Vector:
-        """Where on the positive half line the density jumps, as far as outputs are examined."""
+        """The jumps of the density on the positive half line, as far as outputs are examined."""
         return np.empty(0)
 
     @property

@@ -1,9 +1,9 @@
 """The laws of privacy noise: densities, tails, moments, and the probabilities of their rounded versions.
 
-A release adds an integer whose exact distribution is `probability`: that of ``round(scale * Z)``, Z a standard
-variable, or of its own for `DiscreteLaplace`; nothing here draws anything, that is `discreet.noise.sampler`. Every law
-is symmetric, so that of Z is stated by its density, its upper tail and the mass of an interval of the positive half
-line. Masses keep their *relative* accuracy in the far tail and for large scales: privacy losses are ratios of them.
+A release adds an integer whose exact distribution is `probability`: that of ``round(scale * Z)`` for a standard
+variable Z, or its own for `DiscreteLaplace`. Nothing is drawn here; `discreet.noise.sampler` does that. Every law is
+symmetric, so Z is given by its density, its upper tail and the mass of an interval of the positive half line. Masses
+keep their *relative* accuracy in the far tail and for large scales: privacy losses are ratios of them.
 
 Smooth Gamma is `GeneralisedCauchy` with g = 4 (Haney et al. 2017); the polynomial laws are ours, related to
 PolyPlace (Hladík and Tětek 2025). Notation of docs/proofs/sampler.md.
@@ -61,8 +61,8 @@ class Laplace(Symmetric):
 class DiscreteLaplace(Law):
     """Probability proportional to exp(-|j| / scale) = q^|j|: the Laplace law of integers, geometric on either side.
 
-    Where counts move by one, it needs no more noise than epsilon asks; a rounded Laplace variable has
-    cosh(1 / (2 scale)) times its mean.
+    If counts move by one, it needs no more noise than epsilon requires; a rounded Laplace variable has cosh(1 / (2
+    scale)) times its mean.
     """
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:

@@ -1,11 +1,11 @@
 """The law of least mean error for noise in proportion to a scale that neighbours may change: a linear programme.
 
 Z has a constant density on cells of one width, and on two last ones, from where it goes on in rings (`steps`).
-Neighbours turn Z = z into z' = (z - u) / w with 1 <= w <= 1 + growth and (w - 1) / growth <= u <= shift w: an
-establishment that grows takes at most `shift` of the new scale with it, and the scale grows no more than the count.
-F = -ln density keeps epsilon if F(z) <= F(z') + epsilon + ln w and F(z') <= F(z) + epsilon - ln w. Between two cells
-the least w is the worst in the first, the largest in the second, so that a finite number of inequalities is the proof;
-`excess` computes all of them. docs/proofs/ladder.md has it in full.
+Neighbours turn Z = z into z' = (z - u) / w with 1 <= w <= 1 + growth and (w - 1) / growth <= u <= shift w. An
+establishment that grows takes at most `shift` of the new scale with it, and the scale grows no more than the count. F =
+-ln density keeps epsilon if F(z) <= F(z') + epsilon + ln w and F(z') <= F(z) + epsilon - ln w. Between two cells the
+least w is the worst in the first inequality, the largest in the second, so a finite number of inequalities is the
+proof; `excess` computes all of them. docs/proofs/ladder.md has it in full.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SLACK = 2.0**-11
 """The share of epsilon that is kept while solving: a solution that is nearly feasible becomes so."""
 
 CLOSE = 2.0**-30
-"""By so much a computed u may be below its least value: scales are doubles."""
+"""A computed u may be below its least value by this much: scales are doubles."""
 
 ERROR = 2.0**-40
 """More than the rounding of logarithms can do to a computed inequality."""
 
 
 LEAN = 0.05
-"""By how much the law that is mixed in to move a mean differs on one side."""
+"""The difference on one side of the law that is mixed in to move a mean."""
 
 INEXACT = 2.0**-20
 """A smaller unknown of the programme is an inexact zero; all are about 1."""
@@ -196,7 +196,7 @@ def repaired(cells: StepCells, epsilon: float, level: Vector) -> NDArray[np.obje
 
 
 def excess(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> float:
-    """By how much the worst pair of cells, from the weights themselves, is above epsilon."""
+    """The excess over epsilon of the worst pair of cells, from the weights themselves."""
     mass = np.diff(cells.edges)
     mass[[0, -1]] = rings(cells, epsilon).mass
     level = np.log(mass) - np.array([math.log(weight) for weight in weights[0]])
@@ -212,7 +212,7 @@ def check(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> Non
 
 
 def _inequalities(costs: Matrix) -> tuple[Integers, Integers, Vector]:
-    """F_i <= F_k + cost, as i, k and cost: the density falls from the middle; what follows from that is left out."""
+    """F_i <= F_k + cost, as i, k and cost: the density falls from the middle; implied inequalities are left out."""
     middle, every = len(costs) // 2, len(costs)
     binding = np.zeros(costs.shape, dtype=np.bool_)
     inner, outer = [], []
@@ -240,7 +240,7 @@ def _lowered(level: Vector, costs: Matrix) -> Vector:
 
 
 def _centred(shares: Vector, place: Vector, *, most: float) -> Vector:
-    """The same shares, with a little more on one side, so that their mean is zero."""
+    """The same shares, with a little more on one side to make their mean zero."""
     side = np.sign(place)
     tilt = (shares @ place) / (shares @ np.abs(place))
     if abs(tilt) > most:

@@ -117,7 +117,7 @@ def _b_splines(x: Vector, d: int) -> Vector:
 def _rule(d: int, drop: float) -> tuple[Vector, Vector]:
     """Nodes and weights on (0, 1) for splines of degree d - 1 times a function whose logarithm falls by `drop`.
 
-    Where that is much, most of the mass is on the left: pieces double in length from there.
+    If that is much, most of the mass is on the left: pieces double in length from there.
     """
     nodes, weights = np.polynomial.legendre.leggauss(d + 16)
     first = (d + 8) / max(drop, d + 8)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_COORDINATES = 64
 BITS = 256
-"""Of a draw of the ring: probabilities are multiples of 2^-BITS."""
+"""The precision of a draw of the ring: probabilities are multiples of 2^-BITS."""
 
 FAR = 40.0
 """The power begins where the law has lost so much of its mass, in logarithms, about."""
@@ -307,7 +307,7 @@ def descents(laws: Sequence[Rings], edges: Vector) -> Matrix:
 
 
 def _costs(at: Vector, upper: Vector, d: int, epsilon: float, w1: float) -> Matrix:
-    """How much psi may rise to a ring that begins at `at`, a row for each, from one that ends at `upper`."""
+    """The allowed rise of psi to a ring that begins at `at`, a row for each, from one that ends at `upper`."""
     begins, ends = at[:, None], upper[None, :]
     with np.errstate(divide="ignore"):
         shrunk = np.where(begins > 1, np.minimum(ends / (begins - 1), w1), w1)

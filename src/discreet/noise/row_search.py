@@ -1,7 +1,7 @@
-"""How the rows of `rows` are found: from rows that were solved when this version was made, and a small repair.
+"""The search for the rows of `rows`: from rows that were solved when this version was made, and a small repair.
 
-Those are of a linear programme that takes up to a minute; `bench/anchors.py` solves it. Between two epsilons their
-differences from row 0 are interpolated. Nothing here is believed: `rows.check` computes every inequality from what is
+Those are of a linear programme that takes up to a minute; `bench/anchors.py` solves it. Their differences from row 0
+are interpolated between two epsilons. Nothing here is believed: `rows.check` computes every inequality from what is
 found.
 """
 
@@ -26,19 +26,19 @@ SLACK = 2.0**-15
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""
 
 SHARES = (0.05, 0.05, 0.1, 0.8)
-"""What the mean error of a row weighs: most of a table's error is where one establishment dominates."""
+"""The weight of the mean error of a row: most of a table's error is in cells where one establishment dominates."""
 
 LEAST_SIZE = 0.25
 """x + noise over x counts as this where it is less: there, how density falls outwards is left open."""
 
 NEARLY = 2.0**-12
-"""An inequality of the programme that tightens another by less is left out; what is left of it is repaired."""
+"""An inequality of the programme that tightens another by less is left out; the remaining violation is repaired."""
 
 LEAST = 1e-300
 """An unknown of the programme that is smaller is an inexact zero."""
 
 PARTS = (1.0, 0.75, 0.5, 0.25)
-"""How much of the difference from row 0 is tried, in turn."""
+"""The parts of the difference from row 0 that are tried, in turn."""
 
 MOST_TRIALS, MOST_SWEEPS = 60, 400
 
@@ -64,7 +64,7 @@ def _frame(law: RowSteps) -> _Frame:
 
 
 def solve(law: RowSteps) -> NDArray[np.object_]:
-    """The weights of all rows but the first; not yet checked. Where nothing better is found, all are row 0."""
+    """The weights of all rows but the first; not yet checked. If nothing better is found, all rows are row 0."""
     near = anchors.between("rows", law.growth, law.epsilon)
     first = anchors.between("steps", law.growth, law.epsilon, beside="rows")
     if near is not None and first is not None:
@@ -199,7 +199,7 @@ def _programme(law: RowSteps, size: Vector) -> NDArray[np.object_]:
 
 
 def repaired(law: RowSteps, near: anchors.Between, first: anchors.Between) -> NDArray[np.object_]:
-    """By how much rows of anchors on either side differ from row 0 there, or by a part of it, added to row 0."""
+    """The difference of anchors on either side from row 0, or a part of it, added to row 0."""
     away = [
         np.array([on_cells(law.cells, row) - on_cells(law.cells, own[0]) for row in each])
         for each, own in ((near.lower, first.lower), (near.upper, first.upper))
@@ -215,7 +215,7 @@ def repaired(law: RowSteps, near: anchors.Between, first: anchors.Between) -> ND
 
 
 def anchor(law: RowSteps, weights: NDArray[np.object_]) -> Matrix:
-    """What `anchors.packed` is given of all rows but the first; levels of a row are from its lowest one."""
+    """The part of all rows but the first that `anchors.packed` takes; levels are counted from a row's lowest one."""
     level = rows.levels(law, weights)
     level = level - level.min(axis=1, keepdims=True) + anchors.UNIT
     return np.column_stack([np.full(len(level), law.cells.parts * anchors.UNIT), level])

@@ -1,9 +1,9 @@
 """Steps for cells that one establishment dominates: one row of weights for every range of t, the ratio of two sizes.
 
-Where the largest establishment is alone in its size, a count falls mostly because that one shrinks, and then the scale
-falls with it; noise that follows the largest alone has to allow for another of the same size. t is the second largest
-size over the largest. Row 0 is the law of `steps` itself, for t close to 1; all rows have its cells and its rings with
-the weights that they have there. Neighbours turn Z = z of a row into z' of the same row or of one beside it:
+If the largest establishment is alone in its size, a count falls mostly because that one shrinks, and then the scale
+falls with it. Noise that depends on the largest alone has to allow for another of the same size. t is the second
+largest size over the largest. Row 0 is the law of `steps` itself, for t close to 1; all rows have its cells and its
+rings with the weights that they have there. Neighbours turn Z = z of a row into z' of the same row or of one beside it:
 
 - the largest grows: z + tip = w (z' + tip) with 1 <= w <= 1 + growth, and t falls by w;
 - another grows: z = z' + u with 0 <= u <= shift t', and t rises to t';
@@ -41,10 +41,10 @@ WIDER = 2.0**-20
 """So much more than a growth is a row: a growth never passes a whole one, however ratios are rounded."""
 
 CLOSE = 2.0**-30
-"""By so much a computed z may be off its place where the scale grows: scales are doubles."""
+"""A computed z may be off by this much if the scale grows: scales are doubles."""
 
 INSIDE = 2.0**-32
-"""By so much less than `shift` t' is a move where the scale stays: scales carry a margin of 2^-30."""
+"""A t' is a move without growth of the scale if it is below `shift` by this much: scales have a margin of 2^-30."""
 
 REPAIR = 2.0
 """Seconds that it takes to find rows at most, about."""
@@ -55,7 +55,7 @@ ERROR = 2.0**-36
 
 @dataclass(frozen=True, slots=True)
 class RowSteps(Steps):
-    """One row; `tip` is 1/alpha less the margin of scales, so that z = -tip is a count without its largest."""
+    """One row; `tip` is 1/alpha less the margin of scales, so z = -tip is a count without its largest establishment."""
 
     tip: float
     row: int = 0
@@ -76,7 +76,7 @@ class RowSteps(Steps):
 
     @property
     def ends(self) -> Vector:
-        """Where rows end, from t = 1 down to 0."""
+        """The ends of rows, from t = 1 down to 0."""
         return _ends(self.shift)
 
     @property
@@ -152,7 +152,7 @@ def beside(law: RowSteps, row: int) -> Joined:
 
 
 def _between(edges: Vector, low: Vector, high: Vector) -> tuple[Integers, Integers]:
-    """All cells that an interval meets, and which interval that is."""
+    """All cells that an interval meets, and the index of that interval."""
     many = len(edges) - 2
     first = np.clip(np.searchsorted(edges, low, side="right") - 1, 0, many)
     last = np.clip(np.searchsorted(edges, high, side="left") - 1, 0, many)
@@ -182,7 +182,7 @@ def levels(law: RowSteps, weights: NDArray[np.object_]) -> Matrix:
 
 
 def excess(law: RowSteps, weights: NDArray[np.object_]) -> float:
-    """By how much the worst pair of cells, from the weights themselves, is above epsilon."""
+    """The excess over epsilon of the worst pair of cells, from the weights themselves."""
     level, worst = levels(law, weights), -math.inf
     for i, j, met in moves(law):
         rise = level[i, met.here] - level[j, met.there]

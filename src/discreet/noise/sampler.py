@@ -1,9 +1,9 @@
 """Noise with exactly the law's probabilities, on integers or on a grid.
 
 Every draw is the nearest integer to a real number that depends on uniform variables of infinitely many random bits.
-Chunks of draws are computed in doubles with proven error bounds; a draw whose bound reaches a half-integer is decided
-in Arb instead, from the same bits and as many more as it takes. The proof is docs/proofs/sampler.md. Results beyond
-2^62 in size are cut there, which is post-processing.
+Chunks of draws are computed in doubles with proven error bounds. If the bound of a draw reaches a half-integer, Arb
+decides it, from the same bits and as many more as needed. The proof is docs/proofs/sampler.md. Results beyond 2^62 in
+size are cut there, which is post-processing.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def add_noise(exact: Integers, law: Law, *, scale: ArrayLike, source: Source) ->
 def add(exact: Integers, noise: Integers) -> Integers:
     """Integers of at most `MOST` plus noise that was drawn here, cut at `MOST`.
 
-    The sampler cuts noise at twice that, where every such sum lies beyond `MOST`: what comes out is a function of the
-    sum with uncut noise, so that a cut never shows an exact number.
+    The sampler cuts noise at twice that, where every such sum lies beyond `MOST`. The output is a function of the sum
+    with uncut noise, so a cut never shows an exact number.
     """
     return np.asarray(np.clip(exact + noise, -MOST, MOST))
 

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system, or a seed that makes the release not private.
+"""The source of random bits: the operating system, or a seed, which makes the release not private.
 
 `Choice` is the draw that needs bits alone: from a table of whole-number weights, with exactly their probabilities.
 Only privacy noise uses these. Simulation and Markov chains take a `numpy.random.Generator` instead.
@@ -28,7 +28,7 @@ class Source(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether nobody can reproduce the words; a release whose source is not private is not private."""
+        """Whether nobody can reproduce the words; a release from any other source is not private."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """The next n words."""

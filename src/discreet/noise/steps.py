@@ -53,7 +53,7 @@ class Steps(Rounded):
 
     @property
     def reach(self) -> int:
-        """How many cells a side has; beyond are its rings."""
+        """The number of cells of a side; its rings are beyond."""
         return self.cells.reach
 
     @property

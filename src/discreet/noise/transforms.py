@@ -1,8 +1,8 @@
 """Each law as an elementary function of a few uniform variables, written once for every arithmetic.
 
 A transform takes numbers and returns numbers of the same kind: `Balls` on the fast path, Arb balls on the exact one.
-Parameters of the law arrive as numbers too, so that ``1 - p`` is rounded, and its rounding bounded, like all else.
-The distributions are proved in docs/proofs/sampler.md, section 2.
+Parameters of the law are numbers too, so ``1 - p`` is rounded, and its rounding bounded, like everything else. The
+distributions are proved in docs/proofs/sampler.md, section 2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from discreet.noise.staircase import Staircase
 
 
 class Number(Protocol):
-    """What a transform may do with a number; python-flint's `arb` and our `Balls` both can."""
+    """The operations of a transform on a number; python-flint's `arb` and our `Balls` have them all."""
 
     def __add__(self, other: Self | float, /) -> Self: ...
     def __sub__(self, other: Self | float, /) -> Self: ...

@@ -1,9 +1,9 @@
 """Draws of rings in the norm g(z+) + g(z-), g(y) = max over all sets A of kinds of y(A) / S_A: docs/proofs/rings.md.
 
 Its ball has no simple volume, and needs none. For every set of positive kinds the part of the ball lies in a product of
-simplices, one for each block of a partition of the kinds that keeps it small; a set is drawn as often as its product is
-large, then a point of that product, and what lies outside of the ball is drawn again. Sets are binary
-numbers: kind c is in A if bit c of A is 1.
+simplices, one for each block of a partition of the kinds that keeps it small. A set is drawn as often as its product is
+large, then a point of that product; points outside the ball are drawn again. Sets are binary numbers: kind c is in A if
+bit c of A is 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FINEST = 40
 """Bits of the whole number that says how often the most frequent set is proposed."""
 
 SPARE = 2.0**-20
-"""By so much, in logarithms, proposals are more frequent than needed: far more than the roundings of their weights."""
+"""Proposals are more frequent than needed by this much, in logarithms: far more than the roundings of their weights."""
 
 
 def draw_unions(law: Rings, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
@@ -106,8 +106,8 @@ class Cover:
     ----------
     bounds : S_A, a row a vector.
     part : the block of the partition that holds each kind, shape (vectors, d).
-    total : whole numbers that say how often each set is proposed as that of the positive kinds, summed up, shape
-        (vectors, sets).
+    total : whole numbers, summed up: how often each set is proposed as that of the positive kinds, shape (vectors,
+        sets).
     margin : a number M of each vector; a set of weight W whose two products have volume V is proposed W e^M / V times
         as often as needed, at least once.
     """
@@ -187,7 +187,7 @@ def below(total: Integers, source: Source) -> Integers:
 
 
 def partition(alone: Matrix) -> Integers:
-    """Of every vector the block of each kind: two blocks become one while that makes the product of simplices smaller.
+    """For every vector the block of each kind: two blocks become one if that makes the product of simplices smaller.
 
     Column A of `alone` is the logarithm of the volume of A's simplex.
     """

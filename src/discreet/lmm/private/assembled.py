@@ -1,4 +1,4 @@
-"""From estimates to a `PrivateFit`: names, order, flags and notes."""
+"""A `PrivateFit` from estimates: names, order, flags and notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_LAGS = np.empty(0)
 
 
 def details_of(public: PublicDesign, request: ModelRequest, method: Method, **more: Any) -> dict[str, Any]:
-    """What the ledger keeps of a release: the request, its columns and its noise."""
+    """The ledger's record of a release: the request, its columns and its noise."""
     return {"formula": public.model.text, "method": method, **taken(request.unit, request.public), **more}
 
 

@@ -1,7 +1,7 @@
-"""How far off a private model is expected to be, from the public design and the noise alone.
+"""The expected error of a private model, from the public design and the noise alone.
 
-Noise is known to the last digit before a release. What the rows themselves leave open is not, so two errors are told:
-by noise alone, and with residuals and effects of typical sizes (`shares.TYPICAL` shares of the response's range).
+Noise is known to the last digit before a release. The sampling error is not known, so two errors are reported: by noise
+alone, and with residuals and effects of typical sizes (`shares.TYPICAL` shares of the response's range).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ModelErrors:
     least : the smallest variance of each random term that can be distinguished from zero; empty if no sums by group are
         drawn.
     assumed : what was taken for granted about the rows.
-    notes : what has to be known before anything is paid: which estimates will be flagged, or have no error, whatever
-        the responses are.
+    notes : notes to read before anything is paid: which estimates will be flagged, or have no error, whatever the
+        responses are.
     """
 
     method: Method

@@ -100,8 +100,8 @@ def best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vecto
 def _residual_variance(sums: NoisySums, at: NoisyEstimate) -> float:
     """sigma2 such that the residual sum of squares has its expectation.
 
-    A share of each group's squared residual sum, the larger the less of it is noise, is taken out first: with no noise
-    this is the within-group estimator, with nothing but noise the total one. Any share is unbiased.
+    A share of each group's squared residual sum is taken out first; it is larger if less of the sum is noise. With no
+    noise this is the within-group estimator, with nothing but noise the total one. Any share is unbiased.
     """
     n, beta, covariance, total = sums.n, at.beta, at.covariance, float(at.variances.sum())
     squares = sums.squares - 2 * beta @ sums.Xy + beta @ sums.XX @ beta + np.sum(covariance * sums.XX)
@@ -125,9 +125,9 @@ def averaged(
     `believed` how much of the criterion's curvature is to be believed.
 
     Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
-    where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance
-    intervals of the effects are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26). Fixed
-    effects do not shrink, and that prior makes theirs too wide; a flat prior of the deviation makes them hold.
+    where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance, intervals
+    of the effects hold in repeated samples (Morris and Tang 2011, Statistical Science 26). Fixed effects do not shrink,
+    and that prior makes their intervals too wide; with a flat prior of the deviation they hold.
 
     A flat prior would let noise that hides the variance into the predictions, which are then worse than none. As far as
     noise hides it these are averaged under a prior of `USUAL` size, and their variances are about them under the flat
@@ -199,7 +199,7 @@ def hidden_share(sums: NoisySums, best: NoisyEstimate, term: int) -> float:
 
 
 def credibility(sums: NoisySums, sigma2: float, total: float) -> float:
-    """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's.
+    """How much of the criterion's curvature is trusted: squares of Laplace noise vary more than those of a normal law.
 
     A group's squared sum has variance 2 V^2 + kurtosis d^2 instead of 2 V^2; this is the ratio of the informations.
     """

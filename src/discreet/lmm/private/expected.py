@@ -18,7 +18,7 @@ from discreet.lmm.private.noisy import NoisySums, evaluate, sources
 
 @dataclass(frozen=True, slots=True)
 class ExpectedErrors:
-    """What a release by noisy sums will know, if residuals and effects vary as supposed.
+    """The results of a release by noisy sums, if residuals and effects vary as assumed.
 
     Attributes
     ----------

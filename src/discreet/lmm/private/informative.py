@@ -1,11 +1,11 @@
-"""Random effects that go with the public sizes of their groups: what that moves, and an estimate that allows for it.
+"""Random effects that depend on the public sizes of their groups: the bias, and an estimate that allows for it.
 
-Without noise a mixed model lets every group count nearly the same; noise in the groups' sums moves weight from groups
+Without noise a mixed model gives every group nearly the same weight; noise in the groups' sums moves weight from groups
 to rows. If large groups have other effects than small ones, fixed effects are then other numbers than without noise.
-The released sums tell: a column that is a function of sizes, constant within groups, needs no sum of its own, because
-its product with the response is a sum of the groups' sums. So how effects go with sizes (a line and a parabola in log
-size, the largest groups, size classes) is unknown with a prior, beside the columns of sizes that the model has. What it
-moves is taken out of the estimates and added to their variances. That costs nothing.
+The released sums show it: a column that is a function of sizes is constant within groups. It needs no sum of its own,
+because its product with the response is a sum of the groups' sums. So the dependence of effects on sizes (a line and a
+parabola in log size, the largest groups, size classes) is an unknown with a prior, beside the columns of sizes that the
+model has. Its effect is removed from the estimates and added to their variances. That costs nothing.
 docs/proofs/mixed-moments.md has the algebra.
 """
 
@@ -39,7 +39,7 @@ UNUSED = 1e10  # noise of a sum that nobody drew, in variances of what it would 
 
 @dataclass(frozen=True, slots=True)
 class SizeShift:
-    """What was taken out of the fixed effects (`moved`), because effects go with sizes.
+    """The part removed from the fixed effects (`moved`), because effects depend on sizes.
 
     `sign` is what shapes of usual size would have moved them by, and `chance` the covariance that it would have if
     effects did not go with sizes; `unseen`, that of what shapes of usual size leave in the estimates if variances that
@@ -130,7 +130,7 @@ def left_by_other_shapes(sums: NoisySums, *, sigma2: float, variances: Vector) -
 
 
 def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
-    """Flags of the fixed effects that effects which go with sizes have moved by more than chance and than is harmless.
+    """Flags of fixed effects that a dependence of effects on sizes has moved by more than chance and than is harmless.
 
     And of those that they may have moved as far where noise hides it. `restore` turns coefficients of centred columns
     into those of the columns as given, which have these `names`.
@@ -172,8 +172,8 @@ def _possible(sums: NoisySums, found: NoisyEstimate, supposed: Vector) -> Vector
 def _shapes(sums: NoisySums) -> tuple[Matrix, Matrix]:
     """Columns (G, k), functions of sizes that the fixed part does not know; each has a slope of prior deviation one.
 
-    Beside them the covariance (k, k) of the slopes of shapes of usual size. Slopes are in deviations of effects. What
-    the fixed columns know of a shape moves nothing.
+    Beside them the covariance (k, k) of the slopes of shapes of usual size. Slopes are in deviations of effects. The
+    part of a shape that the fixed columns explain moves nothing.
     """
     n = sums.n
     if not len(n) or n.min() == n.max():

@@ -301,7 +301,7 @@ def _gain(phi: Vector) -> float:
 
 
 def expected_lag_errors(nothing: LagSums, *, sigma2: float, variances: Vector) -> tuple[Vector, Vector]:
-    """Standard errors that lags will have, and the part that is noise, if they vary as residuals do beside the rest.
+    """Expected standard errors of lags, and the part that is noise, if lags vary as residuals do beside the rest.
 
     From the design and the noise; sums of the response may be anything.
     """

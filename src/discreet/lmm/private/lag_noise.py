@@ -47,8 +47,8 @@ class LagPart:
     piece : the piece of the fixed part; None for the groups. `among` : its columns among all kept ones.
     classes : disjoint classes of rows; None where there is a sum for each place.
     at, x : the column that each used row touches, -1 for none, and the whole number it has there.
-    sensitivity, scale, unit : the largest change of all sums together, the scale of the noise, both in steps, and
-        what a step is worth.
+    sensitivity, scale, unit : the largest change of all sums together, the scale of the noise, both in steps, and the
+        value of a step.
     """
 
     piece: Piece | None
@@ -103,7 +103,7 @@ class Products:
 
 @dataclass(frozen=True)
 class ExactLags:
-    """What noise is added to, in steps: sums by part; by distance, products by class, and of both rows of each pair.
+    """The sums before noise, in steps: sums by part; by distance, products by class, and of both rows of each pair.
 
     Confidential.
     """
@@ -115,7 +115,7 @@ class ExactLags:
 
 @dataclass(frozen=True)
 class NoisyLags:
-    """What a release draws: noisy sums by part; the centre of the products, these by distance, and scales; in steps."""
+    """The draws of a release: noisy sums by part; the products' centre, these by distance, and scales; in steps."""
 
     sums: tuple[Integers, ...] = field(repr=False)
     centre: int
@@ -137,7 +137,7 @@ class LagNoise:
         return total([*(part.loss for part in self.parts), *(product.loss for product in self.products)])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the ledger keeps: the lags, the loss of every part and its noise scale, in steps."""
+        """The ledger's record: the lags, the loss of every part and its noise scale, in steps."""
         return {
             "lags": list(self.panel.shifts[1:]),
             "parts": [{"columns": part.width, "loss": part.loss.to_dict(), "scale": part.scale} for part in self.parts],
@@ -168,7 +168,7 @@ class LagNoise:
 
 
 def lag_sums_of(noisy: NoisyLags, mechanism: LagNoise, public: PublicDesign, request: ModelRequest) -> LagSums:
-    """What a release drew, beside the public design, in the response's units from its centre."""
+    """The draws of a release, beside the public design, in the response's units from its centre."""
     step, p, places = request.scale.step, len(public.kept), len(mechanism.panel.shifts)
     s, shared_s, ds = np.empty((places, 0)), np.empty((places, places, 0)), 0.0
     Xy, dx, shared_x = np.empty((places, p)), np.empty(p), np.empty((places, places, p))

@@ -44,7 +44,7 @@ UNKNOWN = 1.0  # expected standard error of a lag's coefficient from which nothi
 
 @dataclass(frozen=True, slots=True)
 class PreparedLags:
-    """What is known of a release before a response is read: the design, the noise, and the place of every row."""
+    """What is known about a release before a response is read: the design, the noise, and the place of every row."""
 
     frame: AnyFrame = field(repr=False)
     rows: SeriesRows = field(repr=False)
@@ -138,7 +138,7 @@ def offer_lags(
 def solve(
     noisy: NoisyLags, mechanism: LagNoise, public: PublicDesign, request: ModelRequest
 ) -> tuple[LagEstimate, SizeShift | None, str]:
-    """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
+    """The sums are paid for, so a failure leaves estimates empty and is reported, and the sums can be solved again."""
     sums = lag_sums_of(noisy, mechanism, public, request)
     p, lags = len(public.kept), len(request.lags)
     try:
@@ -165,7 +165,7 @@ def as_given(covariance: Matrix, public: PublicDesign, origin: float) -> Matrix:
 
 
 def sums_of_nothing(mechanism: LagNoise, public: PublicDesign, request: ModelRequest) -> LagSums:
-    """What a release will draw, with zeros for the response and the widest noise of products; public."""
+    """The later draws of a release, with zeros for the response and the widest noise of products; public."""
     parts = [np.zeros(part.size, dtype=np.int64) for part in mechanism.parts]
     products = [np.zeros(len(product.classes.places), dtype=np.int64) for product in mechanism.products]
     scales = tuple(product.scale(HALF) for product in mechanism.products)

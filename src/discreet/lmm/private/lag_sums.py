@@ -2,14 +2,14 @@
 
 Write k_i for the whole number of row i's response, P for the places 0, l_1, ..., l_R of a `SeriesPanel`, and w_p for
 the responses in place p of the used rows: w_0 is the response, w_p its lag. A model with lags needs A'w_p for A = [Z X]
-and w_p'w_q. One response stands in up to R + 1 places, and sums that share rows are made of disjoint classes, so that
-it counts once:
+and w_p'w_q. One response is in up to R + 1 places. Sums that share rows are made of disjoint classes, so it counts
+once:
 
 - rows whose series lies in one column of a piece are classed by that column and by the places they have;
 - pairs of rows of one distance in time are classed by the pairs of places they have.
 
-What remains, columns that change within a series, has a sum for each place. All of this is public but the sums. The
-proof is docs/proofs/mixed-lags.md.
+The rest, columns that change within a series, has a sum for each place. All of this is public but the sums. The proof
+is docs/proofs/mixed-lags.md.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RowClasses:
         return np.array([np.bincount(self.column[p], values[p], width) for p in self.places.T])
 
     def shared(self, width: int) -> Matrix:
-        """How many classes of a column stand in both of two places, (places, places, width)."""
+        """The number of classes of a column that are in both of two places, (places, places, width)."""
         both = [[np.bincount(self.column[p & q], minlength=width) for q in self.places.T] for p in self.places.T]
         return np.array(both, dtype=np.float64)
 
@@ -105,7 +105,7 @@ class PairClasses:
         return _summed(self.label, k[self.earlier] + k[self.later], len(self.places))
 
     def sensitivity(self, half: int, centre: int) -> int:
-        """What one response in [-half, half] can change in all classes together, in L1 and in L2."""
+        """The most that one response in [-half, half] can change in all classes together, in L1 and in L2."""
         farthest = half + abs(centre)
         return farthest**2 if self.distance == 0 else self.reach * 2 * half * farthest
 

@@ -108,7 +108,7 @@ class MomentPart:
 
 @dataclass(frozen=True)
 class ExactStatistics:
-    """What noise is added to: sums by part, the sum of all responses and that of their squares; in steps.
+    """The sums before noise: sums by part, the sum of all responses and that of their squares; in steps.
 
     Confidential.
     """
@@ -120,7 +120,7 @@ class ExactStatistics:
 
 @dataclass(frozen=True)
 class NoisyStatistics:
-    """What a release draws: noisy sums by part, the centre of the sum of squares, that sum and its scale; in steps."""
+    """The draws of a release: noisy sums by part, the centre of the squares, their sum and its scale; in steps."""
 
     sums: tuple[Integers, ...] = field(repr=False)
     centre: int
@@ -142,7 +142,7 @@ class MomentNoise:
 
     @property
     def sees_groups(self) -> bool:
-        """Whether sums by group are drawn: where they would be noise, the default split spends nothing on them."""
+        """Whether sums by group are drawn: if they would be noise, the default split spends nothing on them."""
         return any(part.piece is None or part.term is not None for part in self.parts)
 
     @property
@@ -151,7 +151,7 @@ class MomentNoise:
         return total([*(part.loss for part in self.parts), self.squares])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the ledger keeps: the loss of every part and its widest noise scale, in steps."""
+        """The ledger's record: the loss of every part and its widest noise scale, in steps."""
         return {
             "parts": [
                 {"columns": part.columns, "loss": part.loss.to_dict(), "scale": float(part.scale.max())}
@@ -261,7 +261,7 @@ def law_of(spent: Pure | Concentrated) -> Laplace | Gaussian:
 
 
 def sums_of_nothing(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> NoisySums:
-    """What a release will draw, with zeros for the response: design and noise, which are public."""
+    """The later draws of a release, with zeros for the response: design and noise, which are public."""
     return noisy_sums(nothing_drawn(mechanism), mechanism, public, request)
 
 
@@ -292,7 +292,7 @@ class SolvedMoments:
     Attributes
     ----------
     origin : from where the estimate measures the response; `sums`, what it was made from, measured from there.
-    shift : what effects that go with sizes of their groups moved; None where the fixed part knows all about sizes.
+    shift : what effects that go with sizes of their groups moved; None if the fixed part explains all about sizes.
     failure : what went wrong: estimates are then empty.
     """
 
@@ -304,7 +304,7 @@ class SolvedMoments:
 
 
 def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> SolvedMoments:
-    """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
+    """The sums are paid for, so a failure leaves estimates empty and is reported, and the sums can be solved again."""
     sums = noisy_sums(noisy, mechanism, public, request)
     origin = request.scale.middle + noisy.centre * request.scale.step
     try:
@@ -329,7 +329,7 @@ def no_estimate(public: PublicDesign) -> NoisyEstimate:
 def noisy_sums(
     noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest
 ) -> NoisySums:
-    """What a release drew, beside the public design, in the response's units from its centre."""
+    """The draws of a release, beside the public design, in the response's units from its centre."""
     step = request.scale.step
     Xy, dx = fixed_sums(noisy, mechanism, public, request)
     s, ds = np.zeros(len(public.n)), (FAR * float(request.width) * public.n) ** 2  # what is known of sums not drawn

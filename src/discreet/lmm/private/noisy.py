@@ -222,7 +222,7 @@ def visibility(sums: NoisySums, *, sigma2: float, variances: Vector) -> tuple[Ve
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the covariance of fixed effects at given variances comes from; the three add up to it."""
+    """The three parts of the covariance of fixed effects at given variances; they add up to it."""
 
     noise: Matrix
     residuals: Matrix
@@ -282,8 +282,8 @@ def responses(sums: NoisySums, *, sigma2: float, variances: Vector) -> Responses
 def _inverted(matrix: Matrix, robust: bool) -> tuple[float, Matrix]:
     """Log determinant and inverse of a positive definite matrix whose columns may have very different units.
 
-    What was drawn must be solved: if rounding has made the matrix indefinite, a `robust` inverse raises eigenvalues to
-    where rounding ends, so that directions nobody can know get a large variance instead of none.
+    The drawn numbers must be solved. If rounding has made the matrix indefinite, a `robust` inverse raises eigenvalues
+    to the size of rounding, so directions that nobody can know get a large variance instead of none.
     """
     unit = np.sqrt(np.maximum(np.diag(matrix), TINY))
     scaled = (matrix + matrix.T) / (2 * np.outer(unit, unit))

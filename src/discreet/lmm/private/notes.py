@@ -1,4 +1,4 @@
-"""What a reader of private estimates should know of them: what was dropped, what noise hides, what it exaggerates.
+"""Notes on private estimates: what was dropped, what noise hides, what it exaggerates.
 
 All of it follows from the public design and the released numbers, so saying it costs nothing.
 """
@@ -34,7 +34,7 @@ UNSTEADY = (
 
 
 class Flag(NamedTuple):
-    """What must be read before the estimates: a word beside them in tables, and the sentence it stands for.
+    """Warnings to read before the estimates: a word for tables, and the sentence behind it.
 
     `effect` and `group` name the estimates as `PrivateFit.tidy` does; `group` is None for fixed effects, `term`
     None for all of them.
@@ -156,7 +156,8 @@ def hidden_variances(names: Sequence[str], variances: Vector, least: Vector) -> 
 def lag_flags(names: Sequence[str], seen: float, unknown: Sequence[str], moved: float) -> list[Flag]:
     """Flags of coefficients of lags that noise hides: `seen` is what lags vary by, in deviations of the noise there.
 
-    `unknown` are terms whose variance is not told from zero, and `moved` what that leaves open of a lag, in its errors.
+    `unknown` are terms whose variance cannot be distinguished from zero, and `moved` is the resulting doubt about a
+    lag, in its errors.
     """
     if unknown and moved > LAGS_MOVED:
         note = (
@@ -228,7 +229,7 @@ def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covar
 
 
 def _reach(public: PublicDesign, request: ModelRequest, centred: Vector, covariance: Matrix | None) -> Vector:
-    """What each coefficient adds to the response at the usual size of its column, or the standard error of that."""
+    """The contribution of each coefficient to the response at the usual size of its column, or its standard error."""
     size = np.ones(len(public.kept))
     for piece, _, among in public.parts:
         if piece.monomial.atoms:

@@ -1,8 +1,8 @@
 """The owner's own look at the data, before a release and outside of it: what a release must not say.
 
 A release takes declared columns as public, and pulls responses into their bounds silently, because a message would
-reveal something about rows. Whoever may see the data can look here whether a declared column holds the response again
-and how many responses would be pulled in. What comes out of here is confidential.
+reveal something about rows. A person who may see the data can check here whether a declared column contains the
+response again and how many responses would be clipped. What comes out of here is confidential.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _computed_from(x: Vector, y: Vector) -> bool:
 
 
 def _made_of(x: Vector, y: Vector, *, itself: bool = False) -> bool:
-    """Whether most of `x` are one sum of responses of the same row and a few around it, whatever the other rows are.
+    """Whether most of `x` are one sum of responses of the same row and a few around it, for any other rows.
 
     With `itself`, the column's value before is in the sum too, and must not be enough alone.
     """
@@ -225,7 +225,7 @@ def _rank_correlation(x: Vector, y: Vector) -> float:
 
 
 def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
-    """Whether most of `x` are values of `y`, where such are rare, or stand a few rows from where they are in `y`."""
+    """Whether most of `x` are values of `y`, if these are rare, or are a few rows away from their place in `y`."""
     different = np.unique(y[both])
     if len(different) < MANY:
         return False
@@ -238,7 +238,7 @@ def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
 
 
 def _decided(column: Any, y: Vector, name: str, response: str) -> Iterator[str]:
-    """Whether levels decide the response: rows of one level, where there are several, have one response."""
+    """Whether levels determine the response: rows of one level, if there are several, have one response."""
     codes = column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     known = np.isfinite(y) & (codes >= 0)
     if known.sum() < FEWEST or not np.ptp(y[known]):

@@ -1,7 +1,7 @@
 """Which earlier rows of its series every row has: a matter of the public columns `series` and `time` alone.
 
-A row is used where all lags that a model asks for are there; its response then stands in the row itself, and in the
-used rows that come later by a lag. A row at the start of its series is used in the second way only.
+A row is used if it has all lags of the model. Its response is then in the row itself, and in the used rows that come
+later by a lag. A row at the start of its series is used in the second way only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class SeriesPanel:
 def in_time(frame: AnyFrame, columns: Sequence[str], *, series: Sequence[str], time: str) -> SeriesRows:
     """These columns of all rows, in the order of series and periods, which engines do not promise.
 
-    Only `series` and `time` are looked at; refused are rows of one series and period.
+    Only `series` and `time` are read; two rows of one series and period are refused.
     """
     schema = frame.collect_schema()
     for column in (*columns, *series, time):

@@ -1,8 +1,8 @@
 """`method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it.
 
-Abowd, Schneider and Vilhuber (2012, section IV) and Schneider (2014, section 3.4): average the estimates of k disjoint
-blocks, after a regression of each coefficient's block estimates on the blocks' variance components, and add Laplace
-noise of scale Lambda / (k epsilon) to each. What this proves and what it does not is docs/proofs/mixed-paper.md.
+Abowd, Schneider and Vilhuber (2012, section IV) and Schneider (2014, section 3.4): regress each coefficient's block
+estimates on the blocks' variance components, average the estimates of k disjoint blocks, and add Laplace noise of scale
+Lambda / (k epsilon) to each. docs/proofs/mixed-paper.md shows what this proves and what it does not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Random disjoint blocks of the rows, and the estimates of every block: the first half of sub-sample and aggregate.
 
 Smith's method as section IV of Abowd, Schneider and Vilhuber (2012) uses it: k blocks of floor(N / k) rows, every model
-fitted to each block by itself. A block's estimates are a function of its own rows, to the last bit: what a response
-holds changes no shape, raises nothing and warns of nothing, and a block that cannot be fitted has NaN in its own place.
-One random intercept goes through `discreet.lmm.blocks`; the linear model and nested intercepts are here.
+fitted to each block by itself. A block's estimates are a function of its own rows, to the last bit. The content of a
+response changes no shape, raises nothing and warns of nothing, and a block that cannot be fitted has NaN in its own
+place. One random intercept goes through `discreet.lmm.blocks`; the linear model and nested intercepts are here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def most_blocks(rows: int) -> int:
 def count_blocks(blocks: Blocks, rows: int, *, spread: float, epsilon: float) -> int:
     """The number of blocks that was asked for. A rule's own number is never beyond what `most_blocks` allows.
 
-    `spread` is in halves of the response's range, so that no rule depends on its unit: in the documents it is [0, 2].
+    `spread` is in halves of the response's range, so no rule depends on its unit: in the documents it is [0, 2].
     """
     most = max(min(most_blocks(rows), rows // SMALLEST_BLOCK), 1)
     rules = {"optimal": min(max(best_blocks(rows, spread=spread, epsilon=epsilon), 1), most), "most": most}

@@ -1,7 +1,7 @@
-"""What everybody may know of a mixed model: its design, its groups and their sizes. The response is never read here.
+"""The public facts of a mixed model: its design, its groups and their sizes. The response is never read here.
 
 In the documents' setting X, Z and the number of rows are public and only the response is confidential. To keep that
-promise by construction, the pass over the data runs on a frame whose response column has been replaced by zeros.
+promise by construction, the pass over the data runs on a frame whose response column was replaced by zeros.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What whoever is protected can change in each sum of a model: one row, or all rows of one public group.
+"""The change that a protected unit can make in each sum of a model; a unit is one row, or all rows of one public group.
 
 A group of rows that change together moves a sum by at most twice the half range for each of its rows there. Its whole
-reach, over all sums of a part, is a norm of these; a sum is noised for the farthest reach of the groups that touch it,
+reach, over all sums of a part, is a norm of these. A sum has noise for the farthest reach of the groups that touch it,
 so small groups do not pay for large ones. From public columns alone. The proof is docs/proofs/mixed-moments.md.
 """
 
@@ -107,7 +107,7 @@ def size_of(public: PublicDesign, term: int, piece: Piece) -> int:
 
 
 def farthest(unit: Integers, at: Integers, size: Vector, width: int, *, squared: bool) -> Vector:
-    """For each sum, the largest norm of what one unit can change in all sums, among units that touch it.
+    """For each sum, the largest norm of the changes in all sums by one unit, among units that touch it.
 
     Row i of unit `unit[i]` changes the sum `at[i]`, none if -1, by at most `size[i]`. Sums that nobody touches have 1.
     """

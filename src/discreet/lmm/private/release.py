@@ -82,14 +82,14 @@ def release_mixed(
         all their lags only serve as lags. "moments" only.
     family : "gaussian", "binomial" for responses in [0, 1], or "poisson" for counts, with logit and log links and
         nested random intercepts. "moments" only.
-    exposure : of counts: the public column that they are proportional to.
+    exposure : for counts: the public column that they are proportional to.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a
         share of the loss chooses those that are left out.
     account : whose budget pays.
-    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
-        in it (a number is in epsilon or rho, as the loss is; leave it out once it is open), and that name (a file has
-        its own). With neither account nor ledger the release is counted nowhere but in its own guarantee.
+    ledger, budget, dataset : the ledger that pays, instead of an account; the total that opens the budget of `dataset`
+        in it (a number is in epsilon or rho, as the loss is; leave it out once it is open); and that name (a file has
+        its own). Without account and ledger the release is recorded only in its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
     progress : called with the number of blocks fitted and of all blocks.

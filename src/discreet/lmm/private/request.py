@@ -1,7 +1,7 @@
-"""What a private release of a mixed model is asked for, checked before any data are read.
+"""The request for a private release of a mixed model, checked before any data are read.
 
 Bounds on the response come first: they decide who is protected and how much noise that takes. They must be known
-without the data. For the rates of the Quarterly Workforce Indicators the documents state them, so those have defaults.
+without the data. The documents state them for the rates of the Quarterly Workforce Indicators, so those have defaults.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def earlier(lagged: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], time: str | None) -> tuple[str, ...]:
-    """The public columns that tell what is earlier, found to go with the lags that a formula has."""
+    """The public columns that give the order in time, checked against the lags of a formula."""
     _list_of_columns("series", series, "county")
     if not isinstance(time, str | None):
         raise PrivacyError(
@@ -193,7 +193,7 @@ def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], t
 
 
 def scale_of(clip: Interval | None, natural: tuple[Fraction, Fraction]) -> Scale:
-    """Where responses are confined to: the bounds, or a tighter range inside them."""
+    """The range to which responses are confined: the bounds, or a tighter range inside them."""
     if clip is None:
         return Scale(*natural)
     if isinstance(clip, bool):

@@ -31,7 +31,7 @@ class PrivateEffects:
 
     Attributes
     ----------
-    variance, std_errors : None where the method has none; standard errors of the predictions include the noise.
+    variance, std_errors : None if the method has none; standard errors of the predictions include the noise.
     name : what it multiplies: an intercept, or a slope's column. `term` : the place of its term in the formula.
     covariances : with the effects of the same term that come later, by their names.
     """

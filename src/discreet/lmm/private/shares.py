@@ -31,7 +31,7 @@ PERMILLE = 1000  # default shares are whole thousandths, so that they add up exa
 
 @dataclass(frozen=True, slots=True)
 class SumCosts:
-    """What noise in the parts of a model costs.
+    """The cost of noise in the parts of a model.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def default_split(
     squares: float | None = None,
     together: int = 1,
 ) -> dict[str, Fraction]:
-    """Where single rows are protected, each with the loss over `together`.
+    """If single rows are protected, each has the loss over `together`.
 
     Groups' means of earlier responses follow the groups' effects, so their coefficients must be known from within
     groups: lags get a larger share.
@@ -166,11 +166,11 @@ def _without_groups(squares: float) -> dict[str, Fraction]:
 def shares_for(
     public: PublicDesign, request: ModelRequest, parts: SumCosts, single: Vector
 ) -> tuple[dict[str, Fraction], list[Fraction]]:
-    """Where groups of rows are protected: shares of the parts, and within the fixed part.
+    """If groups of rows are protected: shares of the parts, and within the fixed part.
 
-    Of many shares for the groups, none included, and of what the loss over the rows of the largest group would
-    choose (`single` has the costs of single rows), the one with the least expected error: noise is nowhere wider than
-    with that loss, so no release is expected to err more.
+    Candidates are many shares for the groups, none included, and the choice of the loss over the rows of the largest
+    group (`single` has the costs of single rows). The one with the least expected error is taken. Noise is nowhere
+    wider than with that loss, so no release is expected to have more error.
     """
     pure, worth = isinstance(request.loss, Pure), worth_of(request)
     within, other = (by_roots(costs, pure=pure) for costs in (parts.costs, single))

@@ -1,10 +1,10 @@
 """`method="strict"`: sub-sample and aggregate, proved for the whole release.
 
-The documents' method with its gaps closed: bounds are public, the number of blocks is fixed, each block's whole vector
-of estimates is pulled into a ball whose radius is stated or chosen from noisy counts of blocks by length, a level that
-a block does not have contributes its prior mean 0 and is rescaled by the number of blocks that do, which the design
-alone decides, and one budget pays for all coordinates together. There is no bias correction, which would need the whole
-data set. The proof is docs/proofs/mixed-strict.md.
+The documents' method with its gaps closed. Bounds are public, and the number of blocks is fixed. Each block's whole
+vector of estimates is pulled into a ball whose radius is stated, or chosen from noisy counts of blocks by length. A
+level that a block does not have contributes its prior mean 0 and is rescaled by the number of blocks that do, which the
+design alone decides. One budget pays for all coordinates together. There is no bias correction, which would need the
+whole data set. The proof is docs/proofs/mixed-strict.md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Presence:
 
 @dataclass(frozen=True, repr=False)
 class Reading:
-    """What noise is added to, the blocks' estimates and the sum of all responses in steps; and the public presence."""
+    """Values before noise: the blocks' estimates and the sum of all responses, in steps; and the public presence."""
 
     estimates: BlockEstimates
     total: int
@@ -216,7 +216,7 @@ class BlockNoise:
 
 @dataclass(frozen=True)
 class NoisyAverages:
-    """What the release draws: the centre in steps of the response, and noisy sums over blocks in their parts' steps.
+    """The draws of the release: the centre in steps of the response, and noisy sums over blocks in their parts' steps.
 
     `tallies` are noisy numbers of blocks by size, `radii` the radii chosen from them, of the fixed part and each term.
     """
@@ -352,8 +352,8 @@ def covariance(
     """Of the averaged coefficients of centred columns: from what was released and the design.
 
     Noise is known. Residuals act as in the blocks of the pseudo-response, effects as in least squares of all rows.
-    Deviations that are released are too small for the one and too large for the other, so residuals count with the
-    whole variance, and each with what noise may hide of it.
+    Released deviations are too small for the one and too large for the other. So residuals count with the whole
+    variance, and each with the part that noise may hide.
     """
     law = Laplace.variance if isinstance(mechanism.mean, Pure) else Gaussian.variance
     counts, part = np.maximum(presence.columns, 1), mechanism.deviations
@@ -383,8 +383,8 @@ def expected_clipping(mechanism: BlockNoise, presence: Presence, deviation: floa
 def clipped(noisy: NoisyAverages, mechanism: BlockNoise) -> tuple[bool, ...]:
     """Whether the fixed part's average, and each term's, lies on its radius; from released and public numbers alone.
 
-    An average has the length of the radius only if nearly every block's vector has it, and all point one way. Where a
-    radius was chosen, the noisy number of blocks beyond it tells more.
+    An average has the length of the radius only if nearly every block's vector has it, and all point one way. If a
+    radius was chosen, the noisy number of blocks beyond it shows more.
     """
     found = []
     parts, sums = (mechanism.fixed, *mechanism.groups), (noisy.fixed, *noisy.groups)

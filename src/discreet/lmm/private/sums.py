@@ -1,6 +1,6 @@
 """Sums of a confidential response as exact integers.
 
-A response is clipped to [lower, upper], measured from the middle and rounded to one of 2^14 + 1 steps; a public numeric
+A response is clipped to [lower, upper], measured from the middle and rounded to one of 2^14 + 1 steps. A public numeric
 column is rounded to whole steps of its own. Sums of products of such integers are computed without any error, in any
 order, by any engine, so their sensitivity is an integer too. What comes out of here is confidential.
 """
@@ -90,7 +90,7 @@ def units_of(frame: AnyFrame, public: PublicDesign) -> Units:
 def confined(frame: AnyFrame, public: PublicDesign, scale: Scale) -> AnyFrame:
     """The frame with a response that is a number within the range in every row, whatever a row holds.
 
-    Only the type of the column can be refused: that is known without a row.
+    Only the type of the column can be refused, because it is known without a row.
     """
     return confined_response(with_doubles(frame, measured(public.design.layout)), public.model.response.column, scale)
 

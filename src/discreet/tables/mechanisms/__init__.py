@@ -1,6 +1,6 @@
-"""How a count becomes a published count: a mechanism is one file, and says everything that is asked of it.
+"""From a count to a published count: a mechanism is one file, and answers every question about it.
 
-How constants are asked for is in `tables.calibration`; that they keep their word is checked by `privacy.verify`.
+`tables.calibration` asks for constants; `privacy.verify` checks that they keep the promise.
 
 mechanism         what every mechanism answers, and what is asked of one
 defaults          the mechanism of a table that names none: the one that errs least

@@ -136,7 +136,7 @@ class NodeTruncation(Baseline):
     def left_out(self, jobs: Vector, largest: Vector) -> tuple[Vector, Mask]:
         """Only the largest establishment's size is known.
 
-        Where the others together have at most theta jobs it is the only one that can be above.
+        If the others together have at most theta jobs, it is the only one that can be above.
         """
         theta = cast(int, self.theta)
         alone = jobs - largest <= theta

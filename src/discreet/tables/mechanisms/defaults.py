@@ -55,7 +55,7 @@ def chosen_before(details: Any) -> str | None:
 
 
 def paid_before(account: Account, name: str | None) -> str | None:
-    """The mechanism that an earlier version chose for a release of this name, and that was paid for."""
+    """The mechanism that an earlier version chose for a release of this name that was paid for."""
     entry = None if name is None else account.ledger.charged(account.dataset, name)
     return None if entry is None else chosen_before(entry.payload.get("details"))
 
@@ -63,7 +63,7 @@ def paid_before(account: Account, name: str | None) -> str | None:
 def default_of(unit: Unit, epsilon: Fraction, *, cells: int, some: bool, plain: bool) -> type[Mechanism]:
     """The mechanism for a unit; `some` says that workers of some kind are counted.
 
-    `plain` is the one that says what it lacks where a delta or the paper's calibration is asked for.
+    With `plain`, for a delta or the paper's calibration, it is the mechanism whose refusal says what it lacks.
     """
     if isinstance(unit, Workers):
         return OF_WORKERS
@@ -78,7 +78,7 @@ def default_of(unit: Unit, epsilon: Fraction, *, cells: int, some: bool, plain: 
 def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bool) -> type[Mechanism]:
     """The mechanism for `cells` counts of the same establishments under one epsilon.
 
-    `everyone` says whether a count is of all workers, or as good as that: under the weak definition every count is.
+    `everyone` says whether a count is of all workers, or equivalent to that: under the weak definition every count is.
     """
     if cells == 1 and everyone and not unit.substitution:
         for kind, laws in ((TwoSizesNoise, "rows"), (LadderNoise, "steps")):

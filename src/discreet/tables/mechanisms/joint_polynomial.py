@@ -96,8 +96,8 @@ def sum_quantile(law: Radial, miss: float) -> float:
 def _radial_quantile(law: Radial, miss: float, beyond: Callable[[Vector], Vector]) -> float:
     """The least q of a grid with P(X > q) <= miss, X / R independent of R and P(X > share R) = `beyond`(share).
 
-    P(X > q) grows with R. In every cell of the logarithm of R its value at the upper end is taken, with the exact
-    probability of the cell, so that the sum is an upper bound.
+    P(X > q) grows with R. In every cell of the logarithm of R the value at the upper end is used, with the exact
+    probability of the cell, so the sum is an upper bound.
     """
     near, far = np.log(law.radius_range).tolist()
     edges = np.linspace(near, far, CELLS + 1)

@@ -1,7 +1,7 @@
 """Noise of rings for all d counts of the same establishments, under one epsilon: docs/proofs/rings.md.
 
 The law is a function of the L1 radius, as that of `joint-polynomial`, and falls as steeply as the strong definition
-allows at every radius: close to the least noise of any such law. Its scale follows whole workers (`tables.pace`).
+allows at every radius. It is close to the least noise of any such law. Its scale follows whole workers (`tables.pace`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class JointRings(JointPolynomialNoise):
 
     @classmethod
     def needed(cls, cells: int) -> int:
-        """How many times ln(1 + alpha) epsilon has to exceed for noise of finite mean."""
+        """How many times ln(1 + alpha) epsilon must exceed for noise of finite mean."""
         return cells
 
     @property

@@ -1,7 +1,7 @@
 """Integer noise for one count of a workplace cell, close to the least that the definition allows.
 
 Small cells have a table of probabilities that is solved for and then checked inequality by inequality
-(`tables.ladder`); beyond it noise is in proportion to the largest establishment, by the law of `noise.steps`. Growth is
+(`tables.ladder`). Beyond it noise is in proportion to the largest establishment, by the law of `noise.steps`. Growth is
 counted in whole workers: at alpha = 0.1 an establishment of 11 to 19 grows by one. The noise of every size has the mean
 zero. The proof is docs/proofs/ladder.md.
 """
@@ -39,7 +39,7 @@ MOST_SOLVED = 8.0
 """Beyond this epsilon the noise of a small cell is almost surely zero, and is left as it is."""
 
 LEAST_SOLVED, LEAST_GROWTHS = 0.3, 3.6
-"""Below, polynomial errs less, or a table takes too long."""
+"""Below it, polynomial has less error, or a table takes too long."""
 
 STEPS = ((2.4, 12), (1.9, 9), (0.0, 6))
 """From an epsilon on, the table ends where an establishment may grow by so many workers.
@@ -56,7 +56,7 @@ RARE, GRID = 1 / 50, 20_001
 
 
 def tabled(alpha: Fraction, epsilon: float) -> int:
-    """From this size of the largest establishment on the outer law alone is used."""
+    """From this size of the largest establishment on only the outer law is used."""
     return math.ceil(next(steps for least, steps in STEPS if epsilon >= least) / alpha)
 
 
@@ -66,7 +66,7 @@ class LadderNoise(SmoothNoise):
 
     Attributes
     ----------
-    epsilon : what the table and the outer law lose: the promise, or less where that is beyond what is solved for.
+    epsilon : the loss of the table and the outer law: the promise, or less if that is beyond what can be solved for.
     tabled : from this size of the largest establishment on the outer law alone is used.
     """
 
@@ -227,7 +227,7 @@ class LadderNoise(SmoothNoise):
     def half_width(
         self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
     ) -> Vector:
-        """As by the outer law, and as far beyond as noise of the table goes; a part of what may fail is for tails."""
+        """As by the outer law, plus the reach of the table's noise; a part of the probability to fail is for tails."""
         rare = RARE * (1 - level)
         within = np.inf if beside is None else line_quantile(self.tail, beside)
         size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5)
@@ -239,7 +239,7 @@ class LadderNoise(SmoothNoise):
 
 
 class _Drawer:
-    """What follows from a window: how much of each row is inside it, mean errors, and draws."""
+    """The results of a window: the part of each row inside it, mean errors, and draws."""
 
     def __init__(self, mechanism: LadderNoise) -> None:
         self.window = window = mechanism.window
@@ -300,7 +300,7 @@ def _window(outer: LadderNoise) -> Window:
 
 @lru_cache(maxsize=64)
 def _reach(mechanism: LadderNoise, level: float) -> Vector:
-    """For each size of the table, how far noise goes with this probability; never less than for a smaller size."""
+    """For each size of the table, the reach of noise with this probability; never less than for a smaller size."""
     window, table = mechanism.window, _table(mechanism)
     k = np.arange(window.reach + 1)
     inside = table.room[:, None] * (window.share[:, window.reach :] + window.share[:, window.reach :: -1])

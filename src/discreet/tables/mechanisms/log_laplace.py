@@ -1,6 +1,6 @@
 """Log-Laplace noise, which multiplies: (count + offset) e^(exponent L) - offset, L ~ Laplace(1).
 
-The proof is docs/proofs/log-laplace.md. Of counts of workers of some kind it keeps the weak definition only.
+The proof is docs/proofs/log-laplace.md. For counts of workers of some kind it keeps only the weak definition.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class LogLaplace(Mechanism):
     ) -> tuple[Vector, Mask]:
         """The most that the mean error of a cell's counts can be, and where some division into kinds has less.
 
-        Before rounding the error is linear in the count, so that the mean is that of an even division. Rounding takes
-        most away where counts are small.
+        Before rounding the error is linear in the count, so the mean is that of an even division. Rounding takes most
+        away where counts are small.
         """
         levels = kinds.levels
         whole, even = self.integer_error(jobs, jobs), self.integer_error(jobs / levels, jobs)

@@ -1,4 +1,4 @@
-"""What a count mechanism is: all that a release, a check, a report and a reviewer ask of it.
+"""A count mechanism: everything that a release, a check, a report and a reviewer need from it.
 
 A mechanism knows its constants and its law. Its file also holds how they are calibrated, its expected errors, its
 intervals, and the proof's name; nothing outside asks of which kind it is. This module contains no mechanism.
@@ -36,7 +36,7 @@ LEAST_GROWTH = MARGIN * 2**10  # ln(1 + alpha) of log-laplace noise: below, roun
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of one cell, with everything in floats: the arithmetic of calibration.
+    """The request for one cell, in floats: the arithmetic of calibration.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Mechanism(ABC):
     law : the law of the noise, one of `noise.laws`.
     theta : establishments above this size are dropped before counting.
     step : the most that one worker adds: 1 to a count, the cap to a sum of amounts.
-    name, proof, basis : what it is called, the file that proves its promise, and whether that is proved.
+    name, proof, basis : its name, the file that proves its promise, and whether that is proved.
     hides_establishments : a baseline does not.
     by_kinds : `draw` takes the largest establishment's workers of every kind and, last, of all.
     by_pairs : `draw` takes the two largest establishments' workers on a last axis.
@@ -104,7 +104,7 @@ class Mechanism(ABC):
     strong_by_kind : counts of workers of some kind keep the strong definition, too.
     searched : the least and the most epsilon for which its constants can be searched.
     halves : a substitution is two steps of half the loss; others calibrate for it themselves.
-    sized : its scale is confidential and follows the largest establishment, so that noisy sizes narrow its intervals.
+    sized : its scale is confidential and depends on the largest establishment, so noisy sizes narrow its intervals.
     stated_constants : its public constants, beside the law.
     amounts : its proof holds for amounts, which are no whole numbers of workers.
     """
@@ -135,7 +135,7 @@ class Mechanism(ABC):
     @classmethod
     @abstractmethod
     def calibrate(cls, ask: Request) -> Self:
-        """The constants that give what is asked; raises `Infeasible` with the inequality that says why none does."""
+        """The constants for the request; raises `Infeasible` with the inequality that says why there are none."""
 
     @classmethod
     @abstractmethod
@@ -153,7 +153,7 @@ class Mechanism(ABC):
 
     @property
     def additive(self) -> bool:
-        """Whether the output is the count plus noise, so that rounding it gives an integer law."""
+        """Whether the output is the count plus noise; its rounded value then has an integer law."""
         return True
 
     @property
@@ -225,7 +225,7 @@ class Mechanism(ABC):
         """The mean expected error of the counts of cells of these sizes, and where it is no more than an upper bound.
 
         `known` says whether `largest` is not itself a bound; `parts` are the jobs that truncation drops, and where that
-        is their exact number, if more is known than sizes.
+        number is exact, if more is known than sizes.
         """
 
     def left_out(self, jobs: Vector, largest: Vector) -> tuple[Vector, Mask] | None:
@@ -239,7 +239,7 @@ class Mechanism(ABC):
     def half_width(
         self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
     ) -> Vector:
-        """How far a count may be from its published one, where the largest establishment was `published` as this.
+        """The possible distance of a count from its published value, by the `published` largest establishment.
 
         But for a probability of 1 - level; with `beside`, only where the noise is inside the ends of that level, too.
         """
@@ -251,11 +251,14 @@ class Mechanism(ABC):
         )
 
     def most_workers(self, counts: Vector, *, miss: float) -> Vector:
-        """What a cell's largest establishment exceeds with probability `miss` at most; `counts` are of all workers."""
+        """A value that a cell's largest establishment exceeds with probability at most `miss`.
+
+        `counts` are of all workers.
+        """
         return np.asarray(self.ends(counts, level=1 - miss, bounded=True)[1].max(axis=1))
 
     def reach(self, most: Vector, *, level: float) -> Vector:
-        """How far a count may be from its published one, where no establishment has more than `most` workers."""
+        """The possible distance of a count from its published value if no establishment exceeds `most` workers."""
         return np.full(np.shape(most), np.inf)
 
     @abstractmethod

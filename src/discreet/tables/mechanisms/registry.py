@@ -49,7 +49,7 @@ OF_SEVERAL_COUNTS: type[Mechanism] = JointPolynomialNoise
 OF_AMOUNTS: type[Mechanism] = JointPolynomialNoise
 OF_WORKERS: type[Mechanism] = EdgeLaplace
 OF_ESTABLISHMENTS: type[Mechanism] = NodeTruncation
-"""Closed forms for one count, several and sums, and what units have that hide no establishment."""
+"""Closed forms for one count, several and sums, and those of units that hide no establishment."""
 
 PRIVATE = tuple(kind.name for kind in OURS if kind.hides_establishments)
 BASELINES = tuple(kind.name for kind in OURS if not kind.hides_establishments)

@@ -10,8 +10,8 @@ def least(excess: Callable[[float], float], low: float, high: float) -> float:
     """The smallest number in [low, high] from which on `excess`, which falls, is not above zero: from above, to 1e-10.
 
     `high` is enough by proof and is not examined, 0 < low. Regula falsi that halves the value at an end which stays
-    (Illinois); every third step takes the geometric mean, so that fewer than 200 steps reach any end. SciPy's root
-    finders would do; their module takes longer to load than a release takes to draw.
+    (Illinois). Every third step takes the geometric mean, so fewer than 200 steps reach any end. SciPy's root finders
+    would do; their module takes longer to load than a release takes to draw.
     """
     if low >= high:
         return high

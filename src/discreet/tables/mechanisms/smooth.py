@@ -1,8 +1,8 @@
 """Noise in proportion to the smooth sensitivity: count + factor * max(alpha * largest, floor) * Z.
 
-What all laws of Z share: the scale, the draw, expected errors and intervals. How `factor` and the law are chosen is in
-the file of each mechanism. x, the largest establishment, is confidential. But x is at most the cell's true count, so a
-count n is plausible for a published m only if |m - n| <= q factor max(alpha n, floor) + 1/2, q the law's quantile
+The common parts of all laws of Z: the scale, the draw, expected errors and intervals. The file of each mechanism
+chooses `factor` and the law. x, the largest establishment, is confidential. But x is at most the cell's true count, so
+a count n is plausible for a published m only if |m - n| <= q factor max(alpha n, floor) + 1/2, q the law's quantile
 (docs/proofs/intervals.md). With noisy sizes, |e| <= factor alpha y |Z| e^(-l L) (docs/proofs/sizes.md).
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from discreet.tables.sizes import NoisySizes
 
 SEARCHED = (2.0**-16, 500.0)
-"""Below, a rounded scale can lose more than the margin; beyond, e^epsilon and its noise leave the range of doubles."""
+"""Below, a rounded scale can lose more than the margin; above, e^epsilon and its noise exceed the range of doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +115,8 @@ class SmoothNoise(Mechanism):
         """The most that the mean error of a cell's counts can be where noise follows the workers of one kind.
 
         One establishment has x_v of kind v: at most `largest`, and all x_v together at most `jobs`. Rounding lowers the
-        error, and before it is convex in x_v: most where as many kinds as there are jobs for have `largest`, others
-        none.
+        error, and before it the error is convex in x_v: it is largest if as many kinds as there are jobs for have
+        `largest`, and the others none.
         """
         share = np.minimum(jobs / np.maximum(largest, 1.0) / levels, 1.0)
         none = self.expected_error(jobs, np.zeros_like(largest))

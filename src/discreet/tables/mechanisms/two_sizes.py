@@ -1,8 +1,8 @@
 """Integer noise for one count of a workplace cell that follows its two largest establishments.
 
 Small cells have the table of `ladder`, and cells whose two largest establishments are of about one size its outer law.
-Where one establishment dominates, the count falls mostly because that one shrinks, and then the scale falls with it: so
-noise errs less there, by the rows of `noise.rows`. Every cell has one establishment more, of the size at which the
+If one establishment dominates, the count falls mostly because that one shrinks, and then the scale falls with it. So
+noise has less error there, by the rows of `noise.rows`. Every cell has one establishment more, of the size at which the
 table ends, which does not exist: so rows begin where the table is left behind. The noise of every size has the mean
 zero. The second size is confidential as the first is: intervals hold whatever it is. The proof is
 docs/proofs/two-sizes.md.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def tip(alpha: float) -> float:
-    """How far below its count, in units of the scale, a cell is without its largest establishment."""
+    """The distance in units of the scale from a cell's count to its count without the largest establishment."""
     return 1 / ((1 + MARGIN) * alpha)
 
 
@@ -115,9 +115,9 @@ class TwoSizesNoise(LadderNoise):
         known: bool = True,
         parts: tuple[Vector, Mask] | None = None,
     ) -> tuple[Vector, Mask]:
-        """The second largest has no more workers than the cell has beside the largest; a bound where that leaves more.
+        """The second largest has no more workers than the cell has beside the largest; a bound if more are left.
 
-        Of kinds of workers nothing is known but the largest establishment.
+        For kinds of workers only the largest establishment is known.
         """
         error, bound = super(TwoSizesNoise, self).mean_error(
             kinds, jobs=jobs, largest=largest, known=known, parts=parts

@@ -23,7 +23,7 @@ from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss, upward
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
-from discreet.tables.mechanisms.mechanism import Follows, Mechanism, Request
+from discreet.tables.mechanisms.mechanism import CellSizes, Follows, Mechanism, Request
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
@@ -77,16 +77,8 @@ class Baseline(Mechanism):
         scale, place = np.unique(self.scale(largest), return_inverse=True)
         return self.law.mean(scale)[place].reshape(np.shape(largest))
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
-        return self.integer_error(jobs, largest), np.zeros(len(jobs), dtype=np.bool_)
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
+        return self.integer_error(cells.jobs, cells.largest), np.zeros(len(cells.jobs), dtype=np.bool_)
 
     def ends(self, counts: Vector, *, level: float, bounded: bool) -> tuple[Vector, Vector]:
         law, width = self.law, self.width
@@ -120,17 +112,9 @@ class NodeTruncation(Baseline):
     def follows(self) -> Follows:
         return "left out"
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
-        missing, certain = parts or self.left_out(jobs, largest)
-        exact = (missing == 0) | (certain & (known and not kinds.some))
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
+        missing, certain = cells.parts or self.left_out(cells.jobs, cells.largest)
+        exact = (missing == 0) | (certain & (cells.known and not kinds.some))
         return self.with_dropped(missing, kinds.levels), ~exact
 
     def left_out(self, jobs: Vector, largest: Vector) -> tuple[Vector, Mask]:

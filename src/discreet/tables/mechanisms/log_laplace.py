@@ -21,7 +21,7 @@ from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
-from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Follows, Mechanism, Request
+from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, CellSizes, Follows, Mechanism, Request
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
@@ -130,21 +130,13 @@ class LogLaplace(Mechanism):
         chance = above + below
         return np.asarray(chance[..., :-1].sum(axis=-1) + rest[..., 0] + (chance[..., -1] - chance[..., -2]) / 24)
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
         """The most that the mean error of a cell's counts can be, and where some division into kinds has less.
 
         Before rounding the error is linear in the count, so the mean is that of an even division. Rounding takes most
         away where counts are small.
         """
-        levels = kinds.levels
+        jobs, levels = cells.jobs, kinds.levels
         whole, even = self.integer_error(jobs, jobs), self.integer_error(jobs / levels, jobs)
         one_kind = (whole + (levels - 1) * self.integer_error(np.zeros(1), np.zeros(1))) / levels
         before = self.expected_error(jobs / levels, jobs)

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -81,6 +81,22 @@ class Request:
             remedy=remedy,
             about="epsilon",
         )
+
+
+class CellSizes(NamedTuple):
+    """Sizes of cells, for their expected errors.
+
+    Attributes
+    ----------
+    jobs, largest : the jobs of each cell and the workers of its largest establishment.
+    known : whether `largest` is exact and not itself a bound.
+    parts : the jobs that truncation drops, and where that number is exact, if more is known than sizes.
+    """
+
+    jobs: Vector
+    largest: Vector
+    known: bool = True
+    parts: tuple[Vector, Mask] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +228,6 @@ class Mechanism(ABC):
     def integer_error(self, count: Vector, largest: Vector) -> Vector:
         """E|published - count|, of whole numbers."""
 
-    @abstractmethod
     def mean_error(
         self,
         kinds: Kinds,
@@ -222,11 +237,12 @@ class Mechanism(ABC):
         known: bool = True,
         parts: tuple[Vector, Mask] | None = None,
     ) -> tuple[Vector, Mask]:
-        """The mean expected error of the counts of cells of these sizes, and where it is no more than an upper bound.
+        """The mean expected error of the counts of cells of these sizes, and where it is only an upper bound."""
+        return self.mean_of(kinds, CellSizes(jobs, largest, known, parts))
 
-        `known` says whether `largest` is not itself a bound; `parts` are the jobs that truncation drops, and where that
-        number is exact, if more is known than sizes.
-        """
+    @abstractmethod
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
+        """`mean_error` of these cells."""
 
     def left_out(self, jobs: Vector, largest: Vector) -> tuple[Vector, Mask] | None:
         """Jobs of a cell that are not counted: at most how many, and where it is exactly so many; None without such."""

@@ -22,7 +22,7 @@ from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, line_quantile, pivot_quantile, plausible
-from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.mechanism import CellSizes, Mechanism
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
@@ -97,19 +97,12 @@ class SmoothNoise(Mechanism):
         scale, place = np.unique(self.scale(largest), return_inverse=True)
         return self.law.mean(scale)[place].reshape(np.shape(largest))
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
+        jobs, largest = cells.jobs, cells.largest
         follows = float(self.unit.alpha) * largest > self.floor
         if self.unit.strength == "weak" and kinds.some and not self.joint:
             return self._by_kinds(jobs, largest, kinds.levels), follows
-        return self.integer_error(jobs, largest), follows & (not known)
+        return self.integer_error(jobs, largest), follows & (not cells.known)
 
     def _by_kinds(self, jobs: Vector, largest: Vector, levels: int) -> Vector:
         """The most that the mean error of a cell's counts can be where noise follows the workers of one kind.

@@ -23,7 +23,7 @@ from discreet.noise.sampler import draw_integers
 from discreet.noise.source import Source
 from discreet.noise.steps import Steps
 from discreet.tables.mechanisms.ladder import LadderNoise
-from discreet.tables.mechanisms.mechanism import MARGIN
+from discreet.tables.mechanisms.mechanism import MARGIN, CellSizes
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
@@ -106,24 +106,15 @@ class TwoSizesNoise(LadderNoise):
             return self._error(largest[..., 0], self.row(largest[..., 0], largest[..., 1]), or_beyond=False)
         return self._error(largest, np.zeros(np.shape(largest), dtype=np.int64), or_beyond=True)
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
         """The second largest has no more workers than the cell has beside the largest; a bound if more are left.
 
         For kinds of workers only the largest establishment is known.
         """
-        error, bound = super(TwoSizesNoise, self).mean_error(
-            kinds, jobs=jobs, largest=largest, known=known, parts=parts
-        )
+        error, bound = super(TwoSizesNoise, self).mean_of(kinds, cells)
+        jobs, largest = cells.jobs, cells.largest
         far = np.asarray(largest) >= self.tabled
-        if kinds.some or not known:
+        if kinds.some or not cells.known:
             return error, bound | far
         row = self.row(largest, np.minimum(largest, np.maximum(jobs - largest, 0.0)))
         return self._error(largest, row, or_beyond=True), bound | (row < self.row(largest, np.zeros_like(largest)))

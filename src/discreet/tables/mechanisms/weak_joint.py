@@ -22,6 +22,7 @@ from discreet.noise.source import Source
 from discreet.privacy.losses import Loss
 from discreet.tables.ends import OUTWARD, pivot_quantile, plausible
 from discreet.tables.mechanisms.joint_rings import JointRings
+from discreet.tables.mechanisms.mechanism import CellSizes
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
 if TYPE_CHECKING:
@@ -70,16 +71,8 @@ class WeakJoint(JointRings):
         exact = scale <= self.factor
         return np.asarray(np.where(exact, SmoothNoise.integer_error(self, count, largest), scale * self.law.mean_abs))
 
-    def mean_error(
-        self,
-        kinds: Kinds,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
-        return self.integer_error(jobs, largest), self.scale(largest) > self.factor
+    def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
+        return self.integer_error(cells.jobs, cells.largest), self.scale(cells.largest) > self.factor
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """x_c is at most the cell's own count, and so is what s_c follows."""

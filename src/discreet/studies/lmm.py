@@ -38,6 +38,7 @@ from discreet.studies.lmm_curves import (
     estimable_blocks,
 )
 from discreet.studies.lmm_page import page
+from discreet.studies.lmm_terms import terms_rows
 from discreet.studies.study import Progress, Study, silent
 
 MODELS = {
@@ -98,6 +99,9 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         progress("changes of counties", 0.85)
         draws = Trials(trials[1], SeededSource(seed + 4), seed)
         results["changes"] = change_flags(table, MODELS["LMM"].format(rate="jcr"), JOINT, draws)
+        progress("trends and crossed factors", 0.86)
+        some = Trials(trials[2], SeededSource(seed + 9), seed)
+        results["terms"] = terms_rows(table, LAGGED, some)
         del table
         progress("four lags", 0.88)
         few = Trials(trials[2], SeededSource(seed + 7), seed)

@@ -205,7 +205,7 @@ def mechanism_for(
     shares = read_split(split, default)
     parts = []
     for (term, _, piece), at, share in zip(public.random_parts, reach.terms, among_terms, strict=True):
-        if shares.get("groups"):
+        if shares.get("groups") and share:
             spent = share_of(request.loss, shares["groups"] * share)
             unit = step * units.step.get(piece.monomial, 1.0)
             parts.append(MomentPart(piece, _NONE, _NONE, spent, at, _scales(at, spent), unit, term))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.arrays import Vector
+from discreet.arrays import Integers, Vector
 from discreet.lmm.private.estimation import SEEN
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
@@ -129,32 +129,50 @@ def terms_split(
     root mean square of the columns: an effect is supposed to add as much to a row as an intercept's would.
     """
     pure, worth = isinstance(request.loss, Pure), worth_of(request)
-    tau2, sigma2 = TYPICAL
+    sigma2 = TYPICAL[1]
     squares = SumCosts(costs, np.empty(0), together).squares(rows, worth)
-    among = by_roots(np.array([float((r[K > 0] ** 2 / K[K > 0]).sum()) for K, r, _ in sizes]), pure=pure)
-    fixed = (1 - squares) * SHARES
+    roots = np.array([float((r[K > 0] ** 2 / K[K > 0]).sum()) for K, r, _ in sizes])
+    shares = (1 - squares) * SHARES
+
+    def lost(drawn: Integers, fixed: Vector) -> tuple[Vector, dict[int, Fraction]]:
+        """Expected errors if these pieces are drawn, by the share of the fixed part; and shares among them."""
+        among = dict(zip(drawn.tolist(), by_roots(roots[drawn], pure=pure), strict=True)) if len(drawn) else {}
+        found = np.zeros(len(fixed))
+        for cost, part in zip(costs, within, strict=True):
+            found += cost * noise(fixed * float(part), worth, pure=pure)
+        for i, (K, r, unit) in enumerate(sizes):
+            own = TYPICAL[0] / unit**2
+            if i in among:
+                d = noise((1 - squares - fixed) * float(among[i]), worth, pure=pure)[:, None] * r**2
+                found += (K * own * d / (K**2 * own + K * sigma2 + d)).sum(axis=1)
+            else:
+                found += float(K.sum()) * own
+        return found, among
+
+    fixed = shares
+    every = np.arange(len(sizes))
     seen = []
-    for (K, r, unit), share in zip(sizes, among, strict=True):
+    for (K, r, unit), share in zip(sizes, by_roots(roots, pure=pure), strict=True):
         d = noise(np.array(GROUPS * float(share)), worth, pure=pure) * (r / unit) ** 2
         seen.append(_least_seen(K / unit**2, sigma2, d, 3.0 if pure else 0.0) < HOPELESS)
     if any(seen):
         fixed = np.minimum(fixed, 1 - squares - GROUPS)
     fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
-    groups = 1 - squares - fixed
-    lost = sum(c * noise(fixed * float(part), worth, pure=pure) for c, part in zip(costs, within, strict=True))
-    for (K, r, unit), share in zip(sizes, among, strict=True):
-        d = noise(groups * float(share), worth, pure=pure)[:, None] * r**2
-        own = tau2 / unit**2
-        lost = lost + (K * own * d / (K**2 * own + K * sigma2 + d)).sum(axis=1)
-    none = sum(
-        c * noise(np.array(1 - squares) * float(part), worth, pure=pure) for c, part in zip(costs, within, strict=True)
-    )
-    none = float(none) + sum(float(K.sum()) * tau2 / unit**2 for K, _, unit in sizes)
-    if together == 1 and not request.lagged and none < CLEARLY * float(lost.min()):
-        return _without_groups(squares), among
-    best = float(fixed[int(np.argmin(lost))])
-    shares = np.array([1 - squares - best, best, squares])
-    return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True)), among
+    errors, among = lost(every, fixed)
+    least, best = float(errors.min()), float(fixed[int(np.argmin(errors))])
+    if together == 1 and not request.lagged:
+        limit = least
+        for count in range(len(sizes)):  # the cheapest sums alone, or none
+            some = np.sort(np.argsort(roots, kind="stable")[:count])
+            tried = shares if count else np.array([1 - squares])
+            errors, own = lost(some, tried)
+            if float(errors.min()) < limit:
+                limit, best, among = float(errors.min()), float(tried[int(np.argmin(errors))]), own
+    given = [among.get(i, Fraction(0)) for i in every.tolist()]
+    if not any(given):
+        return _without_groups(squares), given
+    parts = thousandths(np.array([1 - squares - best, best, squares]))
+    return dict(zip(("groups", "fixed", "squares"), parts, strict=True)), given
 
 
 def _without_groups(squares: float) -> dict[str, Fraction]:

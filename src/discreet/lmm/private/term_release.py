@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ def offer_terms(
     return Offer(
         guarantee=guarantee,
         details=details_of(public, request, "moments", **mechanism.to_dict()),
-        expected=lambda: _expected(nothing, public, request, sigma2, typical, measured=mechanism.sees_groups),
+        expected=lambda: _expected(nothing, public, request, sigma2, typical, undrawn(mechanism, public)),
         read=lambda data: mechanism.exact(response_sums(frame, public, units, request.scale), public),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),
     )
@@ -185,10 +185,27 @@ def _private_fit(
         flags += unmeasured_flags(names) + variance_flags(request, {"Residual": found.sigma2})
     else:
         least = dict(zip(names, least_seen_of(solution.sums, **supposed).tolist(), strict=True))
-        flags += variance_flags(request, variances | {"Residual": found.sigma2}, least, units)
+        unmeasured = undrawn(mechanism, public)
+        flags += unmeasured_flags(unmeasured)
+        kept = {name: value for name, value in variances.items() if name not in unmeasured}
+        least = {name: value for name, value in least.items() if name in kept}
+        flags += variance_flags(request, kept | {"Residual": found.sigma2}, least, units)
     centred = found.beta + solution.origin * public.constant
     notes = [*equal_variances(public.names, shares), SIZES]
     return assembled(drawn, guarantee, public, request, centred, effects, found.sigma2, covariance, flags, notes)
+
+
+def undrawn(mechanism: moments.MomentNoise, public: PublicDesign) -> list[str]:
+    """Components whose sums the default split spends nothing on, because noise would hide them."""
+    there = {(part.term, part.piece) for part in mechanism.parts}
+    found, names = [], iter(component_names(public))
+    wanted = {(term, piece) for term, _, piece in public.random_parts}
+    for i, random in enumerate(public.design.random):
+        for piece in random.pieces:
+            for _ in range(piece.width(public.design.levels)):
+                name = next(names)
+                found += [name] * ((i, piece) in wanted and (i, piece) not in there)
+    return found
 
 
 SIZES = (
@@ -223,7 +240,12 @@ def _refuse_unsolvable(nothing: TermSums, public: PublicDesign, sigma2: float, v
 
 
 def _expected(
-    nothing: TermSums, public: PublicDesign, request: ModelRequest, sigma2: float, variances: Vector, *, measured: bool
+    nothing: TermSums,
+    public: PublicDesign,
+    request: ModelRequest,
+    sigma2: float,
+    variances: Vector,
+    unmeasured: Sequence[str],
 ) -> ModelErrors:
     """Expected standard errors at the assumed variances."""
     restore, names = public.origin.restore, component_names(public)
@@ -233,6 +255,7 @@ def _expected(
         np.diag(restore @ each @ restore.T) for each in (found.covariance, sources.noise, sources.residuals)
     )
     least = least_seen_of(nothing, sigma2=sigma2, variances=variances) / mean_squares(nothing)
+    there = [i for i, name in enumerate(names) if name not in unmeasured]
     groups: list[GroupError] = []
     for name, (term, column), spread in zip(names, nothing.coefficients, found.effect_variances, strict=True):
         size = _rows_of(nothing, term)
@@ -245,7 +268,11 @@ def _expected(
         noise=tuple(np.sqrt(noise).tolist()),
         groups=tuple(groups),
         assumed=assumed_typical(request),
-        notes=(*hardly_seen(names, least, measured=measured), *equal_variances(public.names, residuals / squares)),
+        notes=(
+            *hardly_seen(unmeasured, np.zeros(len(unmeasured)), measured=False),
+            *hardly_seen([names[i] for i in there], least[there], measured=True),
+            *equal_variances(public.names, residuals / squares),
+        ),
         beside=sum(len(random.grouping) * len(random.names) for random in public.design.random) + len(names) + 1,
     )
 

@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from discreet.arguments import refuse_kinds
+from discreet.errors import DiscreetError
 from discreet.release.account import Released
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
@@ -63,6 +64,8 @@ def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
             refuse_kinds(ask, formula, *args, **kwargs)
         try:
             return ask(formula, *args, **kwargs)
+        except DiscreetError:  # also a ValueError: a refusal in the function's own words stays
+            raise
         except (TypeError, AttributeError, ValueError):
             refuse_kinds(ask, formula, *args, **kwargs)
             raise

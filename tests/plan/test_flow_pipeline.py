@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.noise.source import SeededSource
 from discreet.simulate import histories, stream
 
 QUARTERS = histories.quarter_names()
@@ -26,29 +27,47 @@ def without_noise(table: Any, ready: Any) -> pa.Table:
     return ready.released(cells.keys, cells.vectors, None).panel()
 
 
-def correlations(share: float, *, releases: int = 3) -> dict[str, list[float]]:
+def correlations(share: float, *, releases: int = 60) -> dict[str, np.ndarray]:
+    """The county effects of private fits beside those of the same fit without noise, for many releases of one nation.
+
+    One goes through the door and empties its budget; the others are drawn in the same way from the same cells.
+    """
     data = stream.collect(histories.batches(share=share))
     schema = dc.Schema(["state", "county", "industry"], {})
     table = dc.read_histories(data["job"], quarters=QUARTERS, workplaces=data["workplace"], schema=schema)
-    found: dict[str, list[float]] = {rate: [] for rate in ("jcr", "jdr", "ar", "sr")}
-    for _ in range(releases):
-        session = dc.Session(table, unit=dc.Establishments("0.1"), budget=4)
-        query = session.flows(QUARTERS[1:7], ["county", "industry"])
-        private = query.release(epsilon=4).panel()
-        assert session.remaining == dc.Pure(0)
-        plain = without_noise(table, query.prepare(epsilon=4))
-        for rate, values in found.items():
-            one, other = effects(rate, plain), effects(rate, private)
-            values.append(float(np.corrcoef([one[county] for county in one], [other[county] for county in one])[0, 1]))
+    session = dc.Session(table, unit=dc.Establishments("0.1"), budget=4)
+    query = session.flows(QUARTERS[1:7], ["county", "industry"])
+    ready = query.prepare(epsilon=4)
+    cells = ready.read(table)
+    private = [query.release(epsilon=4)] + [ready.draw(cells, SeededSource(i)) for i in range(1, releases)]
+    assert session.remaining == dc.Pure(0)
+    panels, plain = [each.panel() for each in private], without_noise(table, ready)
+    found = {}
+    for rate in ("jcr", "jdr", "ar", "sr"):
+        one, others = effects(rate, plain), [effects(rate, panel) for panel in panels]
+        values = [[[each[county] for county in one] for each in (one, other)] for other in others]
+        found[rate] = np.array([np.corrcoef(*pair)[0, 1] for pair in values])
     return found
 
 
 @pytest.mark.full_size
-def test_county_effects_survive_a_budget_of_four() -> None:
-    """A quarter of full size: 50 counties, 40,000 establishments, 5 million rows."""
-    found = correlations(0.25)
-    print({rate: [round(value, 3) for value in values] for rate, values in found.items()})
-    assert min(value for values in found.values() for value in values) >= 0.9
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_county_effects_survive_a_budget_of_four(share: float) -> None:
+    """A quarter of full size has 50 counties, 40,000 establishments and 5 million rows; noise has long tails."""
+    found = correlations(share)
+    for rate, values in found.items():
+        print(
+            share,
+            rate,
+            "mean",
+            values.mean().round(4),
+            "least",
+            values.min().round(3),
+            "0.9 in",
+            (values >= 0.9).mean(),
+        )
+    assert all(values.mean() >= 0.92 for values in found.values())
+    assert all((values >= 0.9).mean() >= (0.85 if rate == "jdr" else 1) for rate, values in found.items())
 
 
 def test_histories_have_the_same_rows_for_a_seed_and_one_job_for_a_worker_in_a_quarter() -> None:

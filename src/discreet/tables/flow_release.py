@@ -56,10 +56,11 @@ class FlowRelease(MovementRelease):
         return rates_of(self.flows)
 
     def panel(self) -> pa.Table:
-        """Rows for a model of rates: attributes, quarter, rates between 0 and 2, and mean employment as `weight`.
+        """Rows for a model of rates: attributes, quarter, rates from 0 to 2, the root of mean employment as `weight`.
 
-        Cells of which mean employment was published below 1 are left out. Noise and chance both make rates of large
-        cells the surer ones: `dc.mixed("jdr ~ 0 + industry + (1 | county)", release.panel(), weights="weight")`.
+        Cells of which mean employment was published below 1 are left out. Chance makes rates of large cells the surer
+        ones; noise follows the largest establishment, and a cell that has most of its jobs there is no surer for its
+        size. The root lies between: `dc.mixed("jdr ~ 0 + industry + (1 | county)", release.panel(), weights="weight")`.
         """
         import pyarrow as pa
 
@@ -69,7 +70,7 @@ class FlowRelease(MovementRelease):
         columns: dict[str, Any] = {name: self.keys[name].take(kept) for name in self.keys.column_names}
         columns["quarter"] = pa.array([self.quarter] * len(kept))
         columns |= {name: pa.array(np.clip(values[kept], 0.0, 2.0)) for name, values in self.rates.items()}
-        return pa.table({**columns, "weight": pa.array(mean[kept])})
+        return pa.table({**columns, "weight": pa.array(np.sqrt(mean[kept]))})
 
     def about(self) -> dict[str, Sequence[Label]]:
         return {"quarter": [self.quarter] * len(self.vectors)}

@@ -86,6 +86,16 @@ def test_flows_are_what_counting_by_hand_gives(quarter: str) -> None:
         assert largest.tolist() == [hand[key]["largest"]]
 
 
+def test_rows_for_a_model_have_rates_that_can_be_and_a_weight_between_chance_and_noise() -> None:
+    session = dc.Session(opened(rows()), unit=UNIT, budget=1, seed=1)
+    release = session.flows("q2", by=["county", "sector"]).release(epsilon=1)
+    flows, panel = release.flows, release.panel()
+    mean = (flows["beginning"] + flows["end"]) / 2
+    assert len(panel) == (mean >= 1).sum() and {*panel["quarter"].to_pylist()} == {"q2"}
+    assert np.allclose(np.array(panel["weight"]) ** 2, mean[mean >= 1])
+    assert all(0 <= rate <= 2 for name in ("jcr", "jdr", "ar", "sr") for rate in panel[name].to_pylist())
+
+
 def vector_of(firms: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """stayed, passed, came, left and created of a cell, from those kinds of every establishment."""
     return np.append(firms.sum(axis=0), np.maximum(firms[:, 2] - firms[:, 3], 0).sum())

@@ -36,6 +36,9 @@ REFITS = 2
 CLOSE = 0.25
 """Noisy sizes tell where the noise is better than counts do if the noise on their logarithm is at most this."""
 
+FULL = (0, 1, 2, 4)
+"""So many cells with the most jobs may be full of small establishments without making any table worse."""
+
 NOTE = "All tables of the release were made to agree by weighted least squares, in non-negative integers that add up"
 
 
@@ -112,18 +115,28 @@ def trust(
     """A sum's variance over that of the fine counts in it: one number for all sums of a table.
 
     The largest establishment of a sum is that of one of its fine cells. So the variance of the sum's own noise is the
-    largest of theirs, times the ratio of the two mechanisms. `own` are better stand-ins where sizes are known.
+    largest of theirs, times the ratio of the two mechanisms. `own` are better stand-ins where sizes are known. The
+    `FULL` cells with the most jobs may have many small establishments and hardly any noise: if the others alone say
+    that sums are better than that, they are trusted so far.
     """
     size = np.array([MOST_WORKERS])
     ratio = float((mechanism.expected_error(size, size) / finest.expected_error(size, size))[0]) ** 2
     inside = np.bincount(member).astype(np.float64)
     if finest.fixed:
         return ratio / inside
+    told = 1.0 if own is None else float(own.sum() / variance.sum())
     if own is None:
-        own = np.zeros(inside.size)
-        np.maximum.at(own, member, ratio * variance)
-    share = float(np.clip(own.sum() / variance.sum(), ratio / inside.max(), ratio))
+        order = np.argsort(variance)
+        told = ratio * min(_alone(member, variance, order[: variance.size - full]) for full in FULL)
+    share = float(np.clip(told, ratio / inside.max(), ratio))
     return np.full(inside.size, share)
+
+
+def _alone(member: Integers, variance: Vector, cells: Integers) -> float:
+    """The largest variance of each sum, all sums together, over that of all cells; of these `cells` alone."""
+    found, total = np.zeros(member.max() + 1), float(variance[cells].sum())
+    np.maximum.at(found, member[cells], variance[cells])
+    return float(found.sum()) / total if total else 1.0
 
 
 def finest_of(tables: Sequence[Sequence[str]], hierarchies: Sequence[Hierarchy] = ()) -> int:

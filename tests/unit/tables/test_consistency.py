@@ -1,7 +1,8 @@
 """Tables that add up: totals without bias, no table worse than its own draws, intervals that hold their counts.
 
 Kinds of data unlike the simulator's: skewed sizes, equal ones, a few giants among small ones, giants of one place,
-mostly nobody; and giants that counts do not tell, where noisy sizes have to. Tables nest, or cross each other.
+mostly nobody; and giants that counts do not tell, where noisy sizes have to; one
+cell of thousands of small ones. Tables nest, or cross each other.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ def jobs(kind: str) -> Any:
     rng = np.random.default_rng(1)
     many = {"skewed": 1 + rng.geometric(0.2, CELLS), "equal": np.full(CELLS, 50), "giants": np.full(CELLS, 5)}
     many |= {"hidden": np.where(rng.random(CELLS) < 0.03, 1, 400), "nobody": np.full(CELLS, 2)}
+    many |= {
+        "one full cell": np.where(np.arange(CELLS), 1, 20_000),
+        "alternating": np.where(np.arange(CELLS) % 2, 200, 1),
+    }
     cell = np.repeat(np.arange(CELLS), many.get(kind, np.full(CELLS, 5)))
     a, b, c = (index.ravel() for index in np.indices(SHAPE))
     k = np.arange(len(cell))
@@ -52,6 +57,7 @@ def jobs(kind: str) -> Any:
         "one place": np.where((k % 5 == 0) & (a[cell] == 0) & (c[cell] % 7 == 0), 20_000, small),
         "nobody": (rng.random(k.size) < 0.2) * rng.integers(1, 4, k.size),
         "hidden": np.where(many["hidden"][cell] == 1, 2000, 5),
+        "one full cell": np.where(cell == 0, 3, rng.integers(1, 400, k.size)),
     }[kind]
     rows = {"workplace": k, "a": a[cell], "b": b[cell], "c": c[cell], "n": sizes}
     return dc.read_jobs(rows, schema=SCHEMA)
@@ -106,6 +112,21 @@ def test_the_total_has_no_bias(kind: str, tables: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_table_is_worse_than_its_own_draws(kind: str, tables: tuple[str, ...]) -> None:
     assert_no_worse(trials(kind, tables), tables)
+
+
+@pytest.mark.parametrize("tables", [NESTED, CROSSED[1]], ids="-".join)
+@pytest.mark.parametrize("epsilon", [1, 4])
+def test_a_cell_of_thousands_of_small_establishments_makes_no_table_worse(
+    epsilon: int, tables: tuple[str, ...]
+) -> None:
+    """It has most jobs and hardly any noise. Before, squares of the total grew 6.6 times, those by a 3.7 times."""
+    found = trials("one full cell", tables, epsilon=epsilon)
+    for i, by in enumerate(tables):
+        before, after = errors(found, i, 2)
+        chance = 2 * (after - before).std(ddof=1) / np.sqrt(REPEATS)
+        assert after.mean() <= before.mean() + ROUNDING + chance, (by, before.mean(), after.mean())
+    error = np.array([after[0].counts.sum() - found["truth"][0].sum() for after in found["after"]])
+    assert abs(error.mean()) <= 3 * error.std(ddof=1) / np.sqrt(REPEATS)
 
 
 @pytest.mark.parametrize("tables", CROSSED[2:], ids="-".join)

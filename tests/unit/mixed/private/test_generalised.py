@@ -93,16 +93,18 @@ def test_a_column_that_separates_has_no_estimate_or_a_wide_one() -> None:
 @pytest.mark.full_size
 @pytest.mark.parametrize("response", FAMILIES)
 def test_intervals_hold(response: str) -> None:
-    held = []
+    """Of 150 data sets; few have no estimate."""
+    held, empty = [], 0
     for seed in range(150):
-        rows = data(8000, 40, seed)
-        fit = release_mixed(
-            f"{response} ~ x + k + (1 | g)", rows, epsilon=1, public=PUBLIC, seed=seed, **FAMILIES[response]
-        )
+        asked = {"epsilon": 1, "public": PUBLIC, "seed": seed, **FAMILIES[response]}
+        fit = release_mixed(f"{response} ~ x + k + (1 | g)", data(8000, 40, seed), **asked)
+        if NOWHERE in fit.notes:
+            empty += 1
+            continue
         for name, true in (("x", 0.7), ("kk1", 0.3), ("kk2", 0.6)):
             held.append(abs(fit.fixed[name] - true) < 1.96 * (fit.se[name] or 0))
-    print(response, np.mean(held))
-    assert 0.925 < np.mean(held) < 0.985
+    print(f"{response}: {100 * np.mean(held):.1f} % of {len(held)} intervals, {empty} without an estimate")
+    assert 0.92 < np.mean(held) < 0.985 and empty < 10
 
 
 def test_check_tells_the_errors_at_the_mean_it_supposes() -> None:

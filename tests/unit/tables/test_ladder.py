@@ -247,6 +247,23 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("alone")
 
 
+@pytest.mark.parametrize("name", ["ladder", "two-sizes"])
+@pytest.mark.parametrize(
+    ("alpha", "epsilon", "nearest"),
+    [
+        ("0.01", "1", "Use alpha 0.02, or"),
+        ("2", "9", "Use alpha 1, or"),
+        ("2", "1", "Use alpha 1 and raise epsilon above 2.495, or"),
+        ("0.1", "0.2", "Raise epsilon above 0.3431, or"),
+        ("0.1", "0.33", "Raise epsilon above 0.3431, lower alpha below 0.096, or"),
+    ],
+)
+def test_a_refusal_names_the_nearest_that_is_possible(name: str, alpha: str, epsilon: str, nearest: str) -> None:
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        calibrate(name, unit=Establishments(alpha), epsilon=epsilon)
+    assert nearest in str(caught.value) and "3.6 ln(1 + alpha)" in str(caught.value)
+
+
 @pytest.mark.parametrize("harm", ["cut", "weight", "text", "shape"])
 def test_a_damaged_table_is_refused(one: LadderNoise, alone: Path, harm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(alone))

@@ -175,6 +175,26 @@ def test_draws_have_the_stated_probabilities(one: TwoSizesNoise, x: int, second:
     assert chi2.sf(((seen - expected) ** 2 / np.maximum(expected, 1e-9))[often].sum(), often.sum()) > 1e-6
 
 
+@LONG
+@pytest.mark.parametrize(("alpha", "epsilon"), [("0.1", "1"), ("0.1", "2"), ("0.1", "4"), ("0.05", "1"), ("0.2", "4")])
+@pytest.mark.parametrize("share", [0.0, 0.6, 0.75, 0.88, 1.0])
+def test_a_million_draws_have_the_law_of_their_row_and_no_other(alpha: str, epsilon: str, share: float) -> None:
+    mechanism, n, x = calibrate("two-sizes", unit=Establishments(alpha), epsilon=epsilon), 10**6, 1_000
+    second = int(share * x)
+    reach = int(400 * mechanism.scale(np.array([float(x)]))[0] / float(epsilon) / 10)
+    j = np.arange(-reach, reach + 1)
+    draws = mechanism.draw(np.zeros(n, dtype=np.int64), pair(x, second, n), SeededSource(11))
+    seen = np.bincount(draws.clip(-reach, reach) + reach, minlength=len(j))
+
+    def p_value(law: TwoSizesNoise) -> float:
+        expected = n * law.integer_probability(j, x, second)
+        often = expected > 20
+        return float(chi2.sf(((seen - expected) ** 2 / np.maximum(expected, 1e-9))[often].sum(), often.sum()))
+
+    assert p_value(mechanism) > 1e-6
+    assert p_value(calibrate("two-sizes", unit=Establishments(alpha), epsilon=float(epsilon) * 1.05)) < 1e-20
+
+
 def test_cells_are_drawn_in_any_order_with_their_own_law(one: TwoSizesNoise) -> None:
     """Noise of one cell has the same law whatever the rows of others are."""
     n = 20_000

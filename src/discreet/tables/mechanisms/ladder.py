@@ -95,7 +95,7 @@ class LadderNoise(SmoothNoise):
             raise ask.refuse(
                 cls,
                 f"{needed} and {LEAST_ALPHA} <= alpha <= {MOST_ALPHA}",
-                f"Raise epsilon above {least:.4g}, or use polynomial.",
+                f"{_nearest(alpha, epsilon)}, or use polynomial.",
             )
         found = cls._with(ask.unit, ask.loss, epsilon)
         try:
@@ -236,6 +236,18 @@ class LadderNoise(SmoothNoise):
 
     def scaled(self, share: float) -> Self:
         return self._with(self.unit, self.loss, self.epsilon / share)
+
+
+def _nearest(alpha: float, epsilon: float) -> str:
+    """The nearest alpha and epsilon for which tables are found, in words."""
+    near = min(max(alpha, LEAST_ALPHA), MOST_ALPHA)
+    least, most = max(LEAST_SOLVED, LEAST_GROWTHS * math.log1p(near)), math.expm1(epsilon / LEAST_GROWTHS)
+    if epsilon > least:
+        return f"Use alpha {near:.4g}"
+    if near != alpha:
+        return f"Use alpha {near:.4g} and raise epsilon above {least:.4g}"
+    lower = f", lower alpha below {most:.4g}" if epsilon > LEAST_SOLVED and most > LEAST_ALPHA else ""
+    return f"Raise epsilon above {least:.4g}{lower}"
 
 
 class _Drawer:

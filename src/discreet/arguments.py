@@ -1,7 +1,7 @@
 """Arguments of the wrong kind, refused by their names: what a function declares in its annotations is what it takes.
 
 Plain kinds alone are compared: numbers, text, true or false, lists, tables by name, and classes that are loaded.
-Whether a value of the right kind suits is for the function. No data are looked at.
+The function itself checks values of the right kind. No data are looked at.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Non
         if name in kinds and not any(_is(value, kind) for kind in kinds[name]):
             default = inspect.signature(function).parameters[name].default
             simple = default is not inspect.Parameter.empty and isinstance(default, SHORT)
-            asked: tuple[str | Argument, ...] = (Argument(name, value), " is of another kind.")
+            asked: tuple[str | Argument, ...] = (Argument(name, value), " has the wrong type.")
             if not isinstance(value, SHORT):
                 asked = (f"{name} is a {type(value).__name__}.",)
             raise DataError(

@@ -31,7 +31,7 @@ MODELS = {
 
 
 def terms_rows(table: Any, epsilons: Sequence[float], trials: Trials) -> list[dict[str, Any]]:
-    """What noisy sums keep of each model, and what its fit of all rows has."""
+    """What noisy sums keep of each model, and the result of its fit of all rows."""
     found = []
     for model, formula in MODELS.items():
         with warnings.catch_warnings():

@@ -65,7 +65,7 @@ class PublishedModel:
 
     @classmethod
     def of(cls, name: str, formula: str, table: pa.Table, unit: Unit, clip: Any, promise: str) -> PublishedModel:
-        """From the table that a release publishes, with the formula and the unit that stand beside it."""
+        """Read the table that a release publishes, with the formula and the unit beside it."""
         model, lags = without_lags(read_formula(formula, needs_random=False))
         odd = [lag_name(model.response.column, lags[0])] if lags else [name for name, _ in model.made]
         terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
@@ -162,7 +162,7 @@ def write_responses(
     ledger: str | Path | None = None,
     **asked: Any,
 ) -> int:
-    """`synthetic_responses` as a Parquet file, beside which a file says what it is; how many rows there are."""
+    """Write `synthetic_responses` as a Parquet file with a description beside it; returns the number of rows."""
     import pyarrow.parquet as pq
 
     out = Path(out)
@@ -304,7 +304,7 @@ def _effects(
 ) -> Vector:
     """A draw of the effects of these levels, which have so many rows.
 
-    What the errors of released levels have in common is an error of the fixed part too, so it is taken out.
+    The common part of the errors of released levels is also an error of the fixed part, so it is removed.
     """
     there, spread = known.effects.get(component, {}), float(np.sqrt(max(known.variances[component], 0.0)))
     found = np.array([there.get(label, (0.0, spread)) for label in labels])

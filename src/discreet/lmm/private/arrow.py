@@ -7,9 +7,9 @@ t = F'y + e with independent noise of variances d have, with K = F'F and W = sig
     [T'K  -P ] [b beta] = [0],        P = 1 for b and 0 for beta:
 
 lambda = P_V t, and the inverse holds P_V, the covariance of errors of theta and all determinants of the restricted
-likelihood. The grouping with most levels has blocks, one for each level; the rest is a border. Where effects of a
-border term have sums that add up from those of the blocks, theirs need not be drawn. Only arrays here;
-docs/proofs/mixed-moments.md has the algebra.
+likelihood. The grouping with most levels has blocks, one for each level; the rest is a border. If the sums of a border
+term's effects add up from those of the blocks, they need not be drawn. Only arrays here; docs/proofs/mixed-moments.md
+has the algebra.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QUIET = 1e-9  # noise of sums, in their sampling variances, that stands for none
 
 @dataclass(frozen=True, slots=True)
 class TermPlace:
-    """Where the effects of a random term stand: columns of each block, or of the border, level after level.
+    """The places of the effects of a random term: columns of each block, or of the border, level after level.
 
     `levels` and `width` are numbers of levels and of effects of one level; `unit`, the root mean square of the columns.
     """
@@ -245,7 +245,7 @@ def evaluate_terms(sums: TermSums, *, sigma2: float, variances: Vector) -> TermE
 
 
 def sources_of_terms(sums: TermSums, *, sigma2: float, variances: Vector) -> Sources:
-    """Where the covariance of fixed effects comes from: they are linear in the noisy sums."""
+    """The parts of the covariance of fixed effects, which are linear in the noisy sums."""
     at = _Arrow.of(sums, sigma2, sums.factors(variances))
     k, m, p = sums.ZB.shape[1], len(sums.BB), sums.fixed
     first = len(at.unit) - m
@@ -261,7 +261,7 @@ def sources_of_terms(sums: TermSums, *, sigma2: float, variances: Vector) -> Sou
 
 
 def told_of(sums: TermSums, coefficient: int, *, sigma2: float, variances: Vector) -> Vector:
-    """For each level, what the sums tell of one coefficient's effect, in units of its variance, if that is zero."""
+    """For each level, the sums' information on one coefficient's effect, in units of its variance, if that is zero."""
     i, _ = sums.coefficients[coefficient]
     place = sums.places[i]
     shapes = tuple(np.eye(len(shape)) if t == i else shape for t, shape in enumerate(sums.shapes))
@@ -286,7 +286,7 @@ def hidden_of(sums: TermSums, coefficient: int, *, sigma2: float, variances: Vec
 
 
 def believed_of(sums: TermSums, *, sigma2: float, variances: Vector) -> float:
-    """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's."""
+    """How much of the criterion's curvature is trusted: squares of Laplace noise vary more than normal ones."""
     factors = sums.factors(variances)
     claimed = true = 0.0
     for place, L in zip(sums.places, factors, strict=True):

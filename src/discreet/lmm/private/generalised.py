@@ -1,9 +1,9 @@
 """Private models of shares and counts: binomial and Poisson, from the noisy sums that `moments` draws.
 
-With the canonical link the likelihood knows the response through its sums by fixed column and by group alone, since all
-columns are public. So noisy sums are noisy sufficient statistics, with the proof of `moments`. Estimates solve
-t = A'mu(theta) by steps that are each a linear problem with noise in it: A'W A takes the place of A'A, and
-t - A'mu + A'W eta that of t (penalised quasi-likelihood, Breslow and Clayton 1993). The algebra is in
+With the canonical link the likelihood depends on the response only through its sums by fixed column and by group,
+because all columns are public. So noisy sums are noisy sufficient statistics, with the proof of `moments`. Estimates
+solve t = A'mu(theta) by steps that are each a linear problem with noise in it: A'W A takes the place of A'A, and t -
+A'mu + A'W eta that of t (penalised quasi-likelihood, Breslow and Clayton 1993). The algebra is in
 docs/proofs/mixed-moments.md.
 """
 

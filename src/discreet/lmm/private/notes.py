@@ -146,8 +146,8 @@ def hidden_variances(names: Sequence[str], variances: Vector, least: Vector) -> 
     found = []
     for name, value, limit in zip(names, variances.tolist(), least.tolist(), strict=True):
         note = (
-            f"the variance of {name} is hardly seen: under this noise none below {limit:.3g} is told from 0, and it "
-            "may be far too large. Spend more, or use fewer groups"
+            f"the variance of {name} is hardly seen: under this noise none below {limit:.3g} can be distinguished "
+            "from 0, and it may be far too large. Spend more, or use fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (value < limit)
     return found

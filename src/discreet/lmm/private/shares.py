@@ -123,7 +123,7 @@ def terms_split(
     rows: int,
     together: int,
 ) -> tuple[dict[str, Fraction], list[Fraction]]:
-    """Of a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums.
+    """For a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums.
 
     `sizes` has, for the sums of each piece of a random term, the sums of squares of their columns, their reach and the
     root mean square of the columns: an effect is supposed to add as much to a row as an intercept's would.

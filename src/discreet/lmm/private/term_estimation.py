@@ -72,7 +72,7 @@ def least_seen_of(sums: TermSums, *, sigma2: float, variances: Vector) -> Vector
 
 
 def _first(sums: TermSums, sigma2: float, largest: float) -> Vector:
-    """Where the search begins: the best of a few deviations, the same for all coefficients."""
+    """The start of the search: the best of a few deviations, the same for all coefficients."""
     tried = [np.full(len(sums.coefficients), np.log(share * largest)) for share in STARTS]
     return min(tried, key=lambda logs: evaluate_terms(sums, sigma2=sigma2, variances=np.exp(2 * logs)).criterion)
 

@@ -61,7 +61,7 @@ def offer_terms(
 def term_sums(
     noisy: moments.NoisyStatistics, mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest
 ) -> TermSums:
-    """What a release drew, beside the public design, in the response's units from its centre."""
+    """The draws of a release, beside the public design, in the response's units from its centre."""
     others, step = public.others, request.scale.step
     assert others is not None
     m, p = len(others.BB), len(public.kept)
@@ -134,7 +134,7 @@ def solve_terms(
 
 
 def component_names(public: PublicDesign) -> list[str]:
-    """How `PrivateFit` calls the random coefficients, term after term."""
+    """The names of the random coefficients in `PrivateFit`, term after term."""
     return [
         random.term.name if random.names == ("(Intercept)",) else f"{random.term.name}: {name}"
         for random in public.design.random
@@ -286,5 +286,5 @@ def _rows_of(sums: TermSums, term: int) -> Vector:
 
 
 def mean_squares(sums: TermSums) -> Vector:
-    """Of the columns behind the random coefficients: what an effect of variance one adds to a row."""
+    """For the columns behind the random coefficients: the contribution to a row of an effect of variance one."""
     return np.concatenate([place.unit**2 for place in sums.places])

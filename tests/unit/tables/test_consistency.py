@@ -17,7 +17,8 @@ import discreet as dc
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.schema import Schema
-from discreet.tables.consistency import least_squares, round_across
+from discreet.tables.calibration import calibrate
+from discreet.tables.consistency import least_squares, round_across, trust
 from discreet.tables.workload import agreed
 
 SHAPE = (4, 6, 12)
@@ -202,6 +203,18 @@ def test_the_total_is_a_fixed_combination_of_the_draws() -> None:
     weight = np.array([1, 1 / 0.3, 1 / 0.1, 1 / 0.02])
     drawn = np.array([fine.sum(), *(counts.sum() for _, counts, _ in sums)])
     assert totals[0] == pytest.approx(weight @ drawn / weight.sum(), rel=1e-9)
+
+
+def test_a_table_is_trusted_by_one_number_that_no_draw_moves_far() -> None:
+    """Where each sum was trusted by its own draws, those that drew low were trusted more, and totals fell."""
+    mechanism: Any = calibrate("polynomial", unit=Establishments("0.1"), epsilon=1)
+    rng, member = np.random.default_rng(8), np.arange(240) // 6
+    variance = rng.exponential(size=240) ** 2
+    for own in (None, rng.exponential(size=40)):
+        share = trust(mechanism, mechanism, member, variance, own)
+        assert np.ptp(share) == 0 and 1 / 6 <= share[0] <= 1
+    drawn = [trust(mechanism, mechanism, member, np.where(np.arange(240) == i, 0, variance))[0] for i in range(240)]
+    assert np.abs(np.array(drawn) / trust(mechanism, mechanism, member, variance)[0] - 1).max() < 0.1
 
 
 @pytest.mark.full_size

@@ -135,3 +135,14 @@ def test_notes_warn_of_a_wrong_line_and_not_of_a_right_one(kind: str) -> None:
         assert not any(doubted)
     # What was known before anything was paid is said whatever the answers are.
     assert all(any("not to be trusted unless errors are near symmetric" in note for note in each) for each in notes)
+
+
+def test_an_interval_is_as_wide_as_the_parts_scatter_where_the_model_says_less() -> None:
+    """Errors that grow with x: the slope varies by twice what a model of one variance says, and ends follow that."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal(20_000)
+    data = {"x": x, "y": 1 + 2 * x + np.abs(x) * np.exp(x / 2) * rng.standard_normal(len(x))}
+    low, high = (whole(data).quantile(np.array([q]))[0][0] for q in (0.025, 0.975))
+    found = posterior_interval("y ~ x", data, "x", epsilon=40, seed=1).value
+    assert found.scatter[0] > 1.4 * (high - low) / (2 * 1.96)
+    assert (found.high[0] - found.low[0]) / 2 > 1.9 * found.scatter[0]

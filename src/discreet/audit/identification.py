@@ -198,7 +198,10 @@ def _attack_amounts(of: PublishedTable, mechanism: Mechanism, *, seed: int) -> l
 
     def released(sums: Integers, largest: Integers, trial: int) -> Integers:
         hidden = largest if mechanism.joint else largest[:, None]
-        hidden = np.stack([hidden, np.zeros_like(hidden)], axis=-1) if mechanism.by_pairs else hidden
+        if mechanism.by_kinds:
+            hidden = np.column_stack([largest, largest])
+        if mechanism.by_pairs:
+            hidden = np.stack([hidden, np.zeros_like(hidden)], axis=-1)
         return mechanism.draw(sums[:, None], hidden, SeededSource(int(rng.integers(2**62))))[:, 0]
 
     def infused(sums: Integers, largest: Integers, trial: int) -> Integers:

@@ -14,7 +14,7 @@ from discreet.tables.likelihood import _outputs, typical
 UNIT = Establishments("0.1")
 
 
-@pytest.mark.parametrize("name", ["polynomial", "ladder", "log-laplace", "smooth-gamma"])
+@pytest.mark.parametrize("name", ["polynomial", "ladder", "log-laplace", "smooth-gamma", "joint-rings"])
 def test_a_belief_is_calibrated(name: str) -> None:
     """Of sizes drawn from the prior and published, the mean belief in the truth is as simulated by rejection.
 

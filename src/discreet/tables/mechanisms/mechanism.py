@@ -218,7 +218,8 @@ class Mechanism(ABC):
         scale = float(self.scale(np.array([largest]))[0])
         if self.joint:
             return np.asarray(self.law.log_density((published - count) / scale) - published.shape[1] * math.log(scale))
-        return np.asarray(np.log(self.law.probability(published - count, scale)).sum(axis=1))
+        found = np.log(self.law.probability(published - count, scale))  # a law of vectors has one for the row
+        return np.asarray(found.reshape(len(published), -1).sum(axis=1))
 
     @abstractmethod
     def expected_error(self, count: Vector, largest: Vector) -> Vector:

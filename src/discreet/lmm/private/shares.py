@@ -25,6 +25,7 @@ LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
 CLEARLY = 0.5  # of the expected error with sums by group: a model without them that errs less than this replaces them
+NOTABLY = 0.97  # of the expected error with all sums of slopes and crossed factors: what fewer must fall below
 TRIED = 150  # shares of protected groups
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
 
@@ -161,7 +162,7 @@ def terms_split(
     errors, among = lost(every, fixed)
     least, best = float(errors.min()), float(fixed[int(np.argmin(errors))])
     if together == 1 and not request.lagged:
-        limit = least
+        limit = NOTABLY * least
         for count in range(len(sizes)):  # the cheapest sums alone, or none
             some = np.sort(np.argsort(roots, kind="stable")[:count])
             tried = shares if count else np.array([1 - squares])

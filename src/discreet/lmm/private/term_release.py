@@ -164,15 +164,14 @@ def _private_fit(
         return assembled(
             drawn, guarantee, public, request, nothing[0], empty, np.nan, nothing, flags, [solution.failure]
         )
-    covariances = solution.sums.factors(found.variances)
+    covariances, unmeasured = solution.sums.factors(found.variances), undrawn(mechanism, public)
     effects: list[PrivateEffects] = []
     at = 0
     for i, (design, L, own) in enumerate(zip(public.design.random, covariances, found.covariances, strict=True)):
         q = len(design.names)
         values = np.column_stack(found.effects[at : at + q])
         spread = _with_doubt(own, np.column_stack(found.effect_variances[at : at + q]))
-        if not mechanism.sees_groups:
-            values = np.zeros_like(values)
+        values = values * [name not in unmeasured for name in names[at : at + q]]
         back = np.linalg.inv(basis(design))
         effects += PrivateEffects.of(design, back @ L @ L.T @ back.T, values @ back.T, i, back @ spread @ back.T)
         at += q
@@ -185,7 +184,6 @@ def _private_fit(
         flags += unmeasured_flags(names) + variance_flags(request, {"Residual": found.sigma2})
     else:
         least = dict(zip(names, least_seen_of(solution.sums, **supposed).tolist(), strict=True))
-        unmeasured = undrawn(mechanism, public)
         flags += unmeasured_flags(unmeasured)
         kept = {name: value for name, value in variances.items() if name not in unmeasured}
         least = {name: value for name, value in least.items() if name in kept}
@@ -199,12 +197,12 @@ def undrawn(mechanism: moments.MomentNoise, public: PublicDesign) -> list[str]:
     """Components whose sums the default split spends nothing on, because noise would hide them."""
     there = {(part.term, part.piece) for part in mechanism.parts}
     found, names = [], iter(component_names(public))
-    wanted = {(term, piece) for term, _, piece in public.random_parts}
+    parents = public.others.parents if public.others else {}
     for i, random in enumerate(public.design.random):
+        source = parents[i][0] if i in parents else i  # whose sums add up to its own
         for piece in random.pieces:
             for _ in range(piece.width(public.design.levels)):
-                name = next(names)
-                found += [name] * ((i, piece) in wanted and (i, piece) not in there)
+                found += [name for name in [next(names)] if (source, piece) not in there]
     return found
 
 

@@ -244,3 +244,16 @@ def test_what_is_too_large_or_of_another_method_is_refused_before_a_response_is_
     for formula, method in (("y ~ x + (x | g)", "strict"), ("y ~ 1 + (1 | g) + (1 | h)", "paper")):
         with pytest.raises((FitError, FormulaError), check=about("formula")):
             release_mixed(formula, data, epsilon=1, bounds=(0, 9), public=["x", "g", "h"], method=method)
+
+
+def test_sums_that_cost_more_than_they_tell_are_not_drawn_and_this_is_said_before_paying() -> None:
+    """Few kinds with many rows are worth their share where many groups with few rows are not."""
+    data = panel(4000, 400, 4)
+    asked: dict[str, Any] = {"bounds": (0, 10), "public": ["x", "g", "h"]}
+    formula = "y ~ x + (1 | g) + (1 | h)"
+    told = str(release_mixed.check(formula, data, epsilon=1, **asked))
+    assert "effects of g are not measured" in told and "effects of h are not measured" not in told
+    fit = release_mixed(formula, data, epsilon=1, seed=1, **asked)
+    assert {flag.group for flag in fit.flags if flag.word == "not measured"} == {"g"}
+    assert not fit.effects["g"].values.any() and fit.effects["h"].values.any()
+    assert "not measured" not in str(release_mixed.check(formula, data, epsilon=50, **asked))

@@ -41,6 +41,7 @@ NAMES = (
     "sampler",
     "mixed",
     "terms",
+    "hidden",
     "gibbs",
     "roc",
     "quantile",

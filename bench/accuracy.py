@@ -7,7 +7,8 @@ theta jobs of an establishment, with the theta that turns out best on these very
 sides' errors are measured, ours on real releases. OpenDP draws the peers' noise, for all of them, on the very cells,
 counted and truncated here; its own privacy map must confirm the loss. Its geometric noise with p = exp(-epsilon /
 sensitivity) on a count that truncation moved by m has the mean error m + 2 p^(m + 1) / (1 - p^2), which finds theta and
-stands beside what was drawn. The others' noise for one row is in `bench.counts`.
+stands beside what was drawn. The others' noise for one row is in `bench.counts`. An agency's own mechanisms for
+establishments, of square roots and of clipped sizes, are in `bench.square_root`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from bench import data, peers
+from bench import data, peers, square_root
 from bench.comparison import Accuracy, Agreement, Comparison
 from discreet.arrays import Integers
 
 ALPHA, EPSILON = 0.1, 2
 BOUND = 20_000  # a public bound on the size of an establishment
 RUNS = 5
+PROMISE = f"alpha {ALPHA}, epsilon {EPSILON}"
 
 OURS = """
 import discreet as dc
@@ -84,11 +86,11 @@ def compare(*, quick: bool) -> Comparison:
         drawn, said = found["errors"], agreements(found, expected, len(true))
     except peers.Missing as reason:
         drawn, said = [None] * len(chosen), [Agreement(True, f"not drawn: {reason}")] * len(chosen)
-    promise = f"alpha {ALPHA}, epsilon {EPSILON}"
     rows = tuple(
-        Accuracy(promise, way.said, error and error / ours, way.protects, drew.said, drew.ok)
+        Accuracy(PROMISE, way.said, error and error / ours, way.protects, drew.said, drew.ok)
         for way, error, drew in zip(chosen, drawn, said, strict=True)
     )
+    rows += roots(cell, size, ours)
     facts = {"mean error of ours": ours, "cells": len(true), "drawn by OpenDP": drawn, "in closed form": expected}
     return Comparison(accuracy=rows, facts=facts)
 
@@ -103,6 +105,29 @@ def agreements(found: Mapping[str, Any], expected: Sequence[float], cells: int) 
         )
         for a, b, kept in zip(found["errors"], expected, found["kept"], strict=True)
     ]
+
+
+def roots(cell: Integers, size: Integers, ours: float) -> tuple[Accuracy, ...]:
+    """The mechanisms of square roots at their own baseline, and where they protect as much as this promise does."""
+    rng, true = np.random.default_rng(), np.bincount(cell, size).astype(np.int64)
+    rows = []
+    for c, mu, said, protects in (
+        (*square_root.BASELINE, "their baseline", "less: a size of 10,000 to 1 %, at mu-GDP"),
+        (
+            *square_root.matched(ALPHA, BOUND, EPSILON),
+            f"growth by {ALPHA} up to {BOUND:,}, delta {square_root.DELTA:.0e}",
+            "the same neighbours, with a delta",
+        ),
+    ):
+        runs = range(RUNS)
+        drawn = float(np.mean([np.abs(square_root.of_roots(true, c, mu, rng) - true).mean() for _ in runs]))
+        known, spread = square_root.error_of_roots(true, c, mu), 10 / np.sqrt(RUNS * len(true))
+        agreed = Agreement(abs(drawn / known - 1) < spread, f"{drawn:.4g}, in closed form {known:.4g}")
+        given = f"square roots, c = {c:.3g}, mu = {mu:.3g}: {said}"
+        rows.append(Accuracy(PROMISE, given, drawn / ours, protects, agreed.said, agreed.ok))
+        error = float(np.mean([np.abs(square_root.clipped(cell, size, c, mu, rng) - true).mean() for _ in runs]))
+        rows.append(Accuracy(PROMISE, f"clipped sizes, as above: {said}", error / ours, protects, f"{error:.4g}"))
+    return tuple(rows)
 
 
 def ways(cell: Integers, size: Integers) -> tuple[Way, ...]:

@@ -212,6 +212,12 @@ LABELS = {
     "cutoff": "A change is large beyond the quantile",
     "cost_ratio": "False alarms that one miss is worth",
     "direction": "Look for",
+    "late": "Later release",
+    "early": "Earlier release",
+    "folder": "Plan of the earlier release",
+    "value": "Which number",
+    "rate": "Chance of a false alarm",
+    "least": "Least change",
 }
 """What the desk's forms call a parameter. One that they do not have is set in the text of a plan."""
 

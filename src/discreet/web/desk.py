@@ -284,6 +284,24 @@ class Desk:
         content = known.model_dump(mode="json", exclude_defaults=True)
         return content | {"file": self._from_plans(known.file)}
 
+    @property
+    def finished(self) -> list[str]:
+        """The plans that were carried out, by name."""
+        return sorted(report.parent.name for report in self.releases.glob("*/report.html"))
+
+    def output_of(self, name: object, place: Place) -> str:
+        """The output folder of a plan that was carried out, as another plan names it; no form names a folder."""
+        if name not in self.finished:
+            raise DataError(
+                Fault(
+                    place,
+                    f"{str(name)[:64]!r} is no plan that was carried out here.",
+                    f"There are: {', '.join(self.finished[:10]) or 'none'}.",
+                    "Name one of these, or leave it empty for a release of this plan.",
+                )
+            )
+        return f"../releases/{name}"
+
     @staticmethod
     def _from_plans(place: str) -> str:
         """A path of desk.toml as a plan writes it, which lies one folder deeper."""

@@ -28,10 +28,24 @@ Scalar: TypeAlias = str | int | float | bool
 Scalars: TypeAlias = Annotated[list[Scalar], Field(fail_fast=True)]
 Texts: TypeAlias = Annotated[list[Annotated[list[str], Field(fail_fast=True)]], Field(fail_fast=True)]
 Values: TypeAlias = dict[str, Scalar | Scalars | Texts | dict[str, Scalar | Scalars]]
-MOST_RELEASES, MOST_FAULTS = 12, 50
+MOST_RELEASES, MOST_ALARMS, MOST_FAULTS = 12, 4, 50
 
 NUMBERS = frozenset(
-    {"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale", "scale_share", "clip"}
+    {
+        "alpha",
+        "epsilon",
+        "delta",
+        "lower",
+        "upper",
+        "level",
+        "at",
+        "split",
+        "scale",
+        "scale_share",
+        "clip",
+        "rate",
+        "least",
+    }
 )
 """Keys whose text is written as a number where it is a plain one."""
 
@@ -65,6 +79,8 @@ OF_KIND = {
 }
 """The fields of the forms; a plan may hold more."""
 
+OF_ALARMS = ("title", "late", "early", "folder", "by", "value", "rate", "least", "direction")
+
 
 class Draft(BaseModel):
     """What may be chosen in a plan."""
@@ -77,6 +93,9 @@ class Draft(BaseModel):
     release: Annotated[
         list[Values], Field(max_length=MOST_RELEASES, description="Releases, as [[release]] of a plan has them.")
     ]
+    alarms: Annotated[
+        list[Values], Field(max_length=MOST_ALARMS, description="Alarms, as [[alarms]] of a plan has them.")
+    ] = []
     formats: Annotated[list[str], Field(max_length=4)] = ["csv", "parquet"]
     forms: Annotated[list[str], Field(max_length=4)] = ["basic", "research"]
 
@@ -89,6 +108,10 @@ class Draft(BaseModel):
         for number, release in enumerate(releases):
             if "compare" in release:
                 release["compare"] = desk.agency(source, release["compare"], ("release", number, "compare"))
+        alarms: list[dict[str, Any]] = [dict(each) for each in self.alarms]
+        for number, each in enumerate(alarms):
+            if "folder" in each:
+                each["folder"] = desk.output_of(each["folder"], ("alarms", number, "folder"))
         return {
             "title": self.title,
             "data": fixed["data"],
@@ -97,6 +120,7 @@ class Draft(BaseModel):
             "budget": fixed["budget"],
             **({"public": fixed["public"]} if "public" in fixed else {}),
             "release": releases,
+            **({"alarms": alarms} if alarms else {}),
             "output": output,
         }
 
@@ -124,6 +148,14 @@ def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     return Draft(source=source.name, title="", unit=unit, release=[release])
 
 
+def first_alarms(draft: Draft) -> Values:
+    """Alarms between the last two releases of a draft, or of its last one alone where that has changes."""
+    names, kind = [str(release["name"]) for release in draft.release], str(draft.release[-1]["kind"])
+    value = {"sum": "sum", "sums": "sum", "flows": "creation", "changes": "change"}.get(kind, "count")
+    found: Values = {"name": f"changes-{len(draft.alarms) + 1}", "late": names[-1], "value": value}
+    return found | ({"early": names[-2]} if len(names) > 1 and kind != "changes" else {})
+
+
 def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draft:
     """The draft that a form holds; what is wrong with it is found by the plan's own checks."""
     kind = _text(form, "unit-kind")
@@ -131,15 +163,25 @@ def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draf
     unit: Values = {"kind": kind} | {
         key: value for key, value in asked.items() if value not in ("", None) and value is not False
     }
-    numbers = sorted({int(m[1]) for name in form if (m := re.match(r"release-(\d{1,3})-", name))})
     return Draft(
         source=source,
         title=_text(form, "title")[:200],
         unit=unit,
-        release=[_release(form, number, schema) for number in numbers[:MOST_RELEASES]],
+        release=[_release(form, number, schema) for number in _numbers(form, "release")[:MOST_RELEASES]],
+        alarms=[_alarms(form, number) for number in _numbers(form, "alarms")[:MOST_ALARMS]],
         formats=[str(value) for value in form.getlist("formats")][:4],
         forms=[str(value) for value in form.getlist("forms")][:4],
     )
+
+
+def _numbers(form: FormData, of: str) -> list[int]:
+    return sorted({int(m[1]) for name in form if (m := re.match(rf"{of}-(\d{{1,3}})-", name))})
+
+
+def _alarms(form: FormData, number: int) -> Values:
+    start = f"alarms-{number}-"
+    asked = {key: _value(form, f"{start}{key}", key) for key in OF_ALARMS}
+    return {"name": _text(form, f"{start}name")} | {key: value for key, value in asked.items() if value not in ("", [])}
 
 
 def _release(form: FormData, number: int, schema: Schema | None) -> Values:

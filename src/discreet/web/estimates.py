@@ -164,7 +164,7 @@ def told(document: Document, found: Iterable[Fault]) -> tuple[Trouble, ...]:
 
 def _named(document: Document, place: Place) -> str:
     """A place as the form calls it: release 'jobs', Epsilon."""
-    above, key = (place[:2], place[2:3]) if place[:1] == ("release",) else ((), place[1:2])
+    above, key = (place[:2], place[2:3]) if place[:1] in (("release",), ("alarms",)) else ((), place[1:2])
     label = LABELS.get(str(key[0])) if key else "Who is protected" if place == ("unit",) else None
     return document.name(place) if label is None else ", ".join(filter(None, (document.name(above), label)))
 

@@ -16,7 +16,7 @@ from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
-from discreet.web.drafts import Draft, Scalar, first_draft, from_form
+from discreet.web.drafts import MOST_ALARMS, Draft, Scalar, first_alarms, first_draft, from_form
 from discreet.web.estimates import estimate
 from discreet.web.pages.data import source_of
 from discreet.web.planning import StoredPlan
@@ -27,6 +27,10 @@ router = APIRouter(include_in_schema=False)
 Planner = Annotated[Person, Depends(needs("plan"))]
 NEW = "new"
 MOST_ATTRIBUTES = 20
+OF_JOBS = ("count", "sum")
+OF_FLOWS = ("change", "creation", "destruction", "accessions", "separations", "beginning", "end")
+"""Numbers that alarms can be about."""
+
 ADVICE: dict[str, Measure] = {"advise-absolute": "absolute", "advise-relative": "relative"}
 """Buttons that ask how to divide epsilon."""
 
@@ -125,6 +129,11 @@ def _pressed(
         number = planning.number(here.store) + 1 + len(draft.release)
         another = first_draft(here.desk, source, number).release[0]
         draft = draft.model_copy(update={"release": [*draft.release, another][:12]})
+    elif pressed == "add-alarms":
+        draft = draft.model_copy(update={"alarms": [*draft.alarms, first_alarms(draft)][:MOST_ALARMS]})
+    elif pressed.startswith("remove-alarms-"):
+        left = [each for i, each in enumerate(draft.alarms) if f"remove-alarms-{i}" != pressed]
+        draft = draft.model_copy(update={"alarms": left})
     elif pressed.startswith("remove-"):
         kept = [release for i, release in enumerate(draft.release) if f"remove-{i}" != pressed]
         draft = draft.model_copy(update={"release": kept or draft.release})
@@ -156,6 +165,8 @@ async def _form(
             schema=here.desk.schema(source),
             standing=published.standing(here.desk, source),
             mechanisms=private_names(),
+            finished=here.desk.finished,
+            numbers=OF_FLOWS if source.quarters else OF_JOBS,
             unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
             words=plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
             tried="tried" in request.query_params,

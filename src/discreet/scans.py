@@ -52,7 +52,7 @@ def scan(
             options = "hive_partitioning = true, hive_types_autocast = false"
             return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
         return connection.read_parquet(text)
-    except (duckdb.Error, OSError) as error:
+    except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
             "It may be damaged, cut off, locked or of another format than its name says.",

@@ -93,6 +93,16 @@ def test_a_damaged_file_is_named(content: bytes, name: str, tmp_path: Path) -> N
         open_frame(tmp_path / name)
 
 
+def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    """DuckDB's binding answers it with an error of Python's."""
+    path = tmp_path / "jobs.parquet"
+    parquet.write_table(pa.table({"workplace": ["secret"]}), path)
+    path.write_bytes(path.read_bytes().replace(b"workplace", b"workpl\xb9ce", 1))
+    with pytest.raises(DataError, match=r"'.*jobs\.parquet' cannot be read as Parquet") as refused:
+        open_frame(path)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) -> None:
     path = tmp_path / "jobs.parquet"
     secrets = [f"secret{i}" for i in range(5_000)]

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full mutants lint types bench pages docs clean
+.PHONY: setup demo test test-full mutants fuzz lint types bench pages docs clean
 
 setup: $(TOOLS)
 
@@ -47,6 +47,10 @@ test-full: setup
 # ONLY='*erm*': those whose file and reason match.
 mutants: setup
 	$(BIN)/python tests/mutants/run.py --workers $(WORKERS) $(if $(ONLY),--only '$(ONLY)')
+
+# What breaks a promise is kept in out/fuzz.
+fuzz: setup
+	$(BIN)/python tests/fuzz/run.py --minutes $(or $(MINUTES),60)
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

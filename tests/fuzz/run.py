@@ -33,7 +33,7 @@ from typing import Any
 MARK = "Zaphod"
 """In every confidential value: nobody else says it."""
 
-SECONDS, MEMORY = 60, 6 * 2**30
+SECONDS, MEMORY = 300, 6 * 2**30
 HOSTILE = (
     *("0", "-1", "1e400", "-0.0", "nan", "inf", "9223372036854775808", "1e-320", '""', '"\\u0000"', '"../../etc"'),
     *("[]", "[[]]", "{}", "true", "1979-05-27", '"a.b"', '"ü/\\u202e"', '"' + "x" * 300 + '"', "[1, [2]]", '"1/0"'),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz import run as fuzz
 

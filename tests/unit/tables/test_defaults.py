@@ -20,6 +20,8 @@ WEAK = {"strength": "weak"}
     [
         (Establishments("0.1"), "1", 1, True, "two-sizes"),
         (Establishments("0.1"), "30", 1, True, "two-sizes"),
+        (Establishments("0.05"), "0.5", 1, True, "two-sizes"),
+        (Establishments("0.05"), "0.4", 1, True, "ladder"),
         (Establishments("0.1", **WEAK), "2", 1, True, "two-sizes"),
         (Establishments("0.1"), "1", 1, False, "joint-rings"),
         (Establishments("0.1"), "0.2", 1, True, "joint-rings"),

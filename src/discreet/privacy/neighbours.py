@@ -14,7 +14,7 @@ from discreet.privacy.units import Establishments
 
 LARGEST_SIZE = 10**6
 PARTS = 20
-SMALLEST = 20
+SMALLEST, SINGLY = 20, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,20 @@ class Neighbours:
     def of_three(self, shares: Sequence[float]) -> Neighbours:
         """The same growths beside two others, of which the smaller one is all the `rest`.
 
-        The larger one also lies on either side of these shares of the one that grows, before and after. The smaller one
-        is absent, as large, or on either side of these shares of the larger one. If the one that grows has less than
-        half of the larger one's workers, it is not the second beside these: then its largest growth alone is tried, of
-        the smallest ones and beside the largest of all.
+        The larger one also lies on either side of these shares of the one that grows, before and after, with more than
+        200 workers by its largest growth alone. The smaller one is absent, as large, or on either side of these shares
+        of the larger one. If the one that grows has less than half of the larger one's workers, it is not the second
+        beside these: then its largest growth alone is tried, of the smallest ones and beside the largest of all.
         """
         around = [(share, more) for share in shares for more in (0, 1)]
         cells = np.unique(np.stack([self.before, self.after, self.other]), axis=1)
         growths = np.unique(cells[:2], axis=1)
+        most = np.zeros(int(cells[0].max(initial=0)) + 1, dtype=np.int64)
+        np.maximum.at(most, cells[0], cells[1])
+        growths = growths[:, (growths[0] <= SINGLY) | (growths[1] == most[growths[0]])]
         sizes = [np.floor(size * share).astype(np.int64) + more for size in growths for share, more in around]
         cells = np.unique(np.concatenate([cells, *(np.vstack([growths, size]) for size in sizes)], axis=1), axis=1)
         larger = cells[:, cells[2] > cells[0]]
-        most = np.zeros(int(larger[0].max(initial=0)) + 1, dtype=np.int64)
-        np.maximum.at(most, larger[0], larger[1])
         ends = (larger[0] <= SMALLEST) | (larger[2] == larger[2].max(initial=0))
         larger = larger[:, (larger[2] <= 2 * larger[1]) | (larger[1] == most[larger[0]]) & ends]
         thirds = [larger[2], *(np.floor(larger[2] * share).astype(np.int64) + more for share, more in around)]

@@ -31,6 +31,7 @@ from discreet.privacy.split import read_split
 if TYPE_CHECKING:
     from discreet.noise.source import Source
 
+OWN_STREAM = 7_919_042_611  # nobody's seed: a column that was simulated with it would be the pseudo-response itself
 PROOF = "docs/proofs/mixed-strict.md"
 SPLIT = {
     "mean": Fraction(2, 100),
@@ -81,7 +82,7 @@ class Reading:
 
 def presence_of(data: ModelRows, public: PublicDesign, chosen: Integers) -> Presence:
     """`data` may hold anything in place of the response."""
-    pseudo = np.random.default_rng(0).normal(size=(data.count, 1))
+    pseudo = np.random.default_rng([OWN_STREAM, data.count]).normal(size=(data.count, 1))
     found = fit_partition(with_response(data, public, pseudo[:, 0]), public, chosen)
     sizes = [len(public.design.random[i].grouping) for i in public.terms]
     levels = tuple(

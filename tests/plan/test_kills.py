@@ -122,7 +122,9 @@ def staged(folder: Path) -> set[str]:
     return {path.parent.name for path in folder.glob("out/.staged-*/research.csv")}
 
 
-@pytest.mark.parametrize("step", ["check", "read", "release"])
+@pytest.mark.parametrize(
+    "step", ["read", *(pytest.param(step, marks=pytest.mark.full_size) for step in ("check", "release"))]
+)
 def test_runs_at_once_all_end_well(tmp_path: Path, toys, runner, step: str) -> None:
     """Whenever a second and a third process begin with the same plan, they end with the files of the first."""
     from discreet.plan.run import run

@@ -13,6 +13,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data" / "crime"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the crime counts are not beside the repository")
 
 
+@pytest.mark.full_size
 def test_the_advantage_is_a_range_with_both_signs():
     places = {"Pittsburgh, violence": cities.read(DATA), **cities.further(DATA)}
     assert {name: panel.y.shape for name, panel in places.items()} == {

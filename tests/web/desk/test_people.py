@@ -39,6 +39,7 @@ def come_in(served: Any, visit: Any, password: str) -> Any:
     return log_in
 
 
+@pytest.mark.full_size  # sixteen processes race in tests/ledger/test_race.py every day
 def test_a_race_for_the_last_of_a_budget(served: Any, come_in: Any) -> None:
     """Each of two plans fits the budget, both do not: exactly one run succeeds, whatever the order."""
     anna, ben, rita = (come_in(name) for name in ("anna", "ben", "rita"))

@@ -129,7 +129,7 @@ class Formula:
     def hat(self) -> bool:
         """Whether a caret ends here: an estimate, as in `beta^`."""
         after = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else Token("space", " ")
-        return after.kind in ("space", "other") or after.text in (*CLOSE, "=", "/")
+        return after.kind in ("space", "other") or after.text in (*CLOSE, "=", "/", "'", "’")
 
     def operand(self) -> str:
         """What stands in a script: brackets around it are not shown."""

@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Vector
 from discreet.errors import PrivacyError
 from discreet.noise.rows import RowSteps, Widest
-from discreet.noise.sampler import draw_integers
+from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
 from discreet.noise.steps import Steps
 from discreet.tables.mechanisms.ladder import LadderNoise
@@ -98,7 +98,7 @@ class TwoSizesNoise(LadderNoise):
                 "Report this as a fault of discreet.",
                 about="mechanism",
             )
-        return super(TwoSizesNoise, self).draw(count, largest, source)
+        return add(count, self.noise(largest, source))
 
     def integer_error(self, count: Vector, largest: Vector) -> Vector:
         """Of both sizes, or of the largest alone with the worst second one."""

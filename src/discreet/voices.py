@@ -184,7 +184,7 @@ LABELS = {
     "tables": "Tables",
     "add_up": "The tables add up",
     "measure": "Tables that are drawn",
-    "establishments": "The number of establishments beside, which is public",
+    "establishments": "Also publish the number of establishments, which is public",
     "where": "Only these values",
     "scale_share": "Part of epsilon for narrow intervals",
     "delta": "Delta",

@@ -98,7 +98,7 @@ def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.parquet"
     parquet.write_table(pa.table({"workplace": ["secret"]}), path)
     path.write_bytes(path.read_bytes().replace(b"workplace", b"workpl\xb9ce", 1))
-    with pytest.raises(DataError, match=r"'.*jobs\.parquet' cannot be read as Parquet") as refused:
+    with pytest.raises(DataError, check=about(None, naming=("jobs.parquet",))) as refused:
         open_frame(path)
     assert "secret" not in str(refused.value)
 

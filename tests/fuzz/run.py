@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     print(f"seed {asked.seed}", flush=True)
     begun, counted, found = time.monotonic(), Counter[str](), 0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = folder
         corpus = Path(folder) / "corpus"
         prepare(corpus)

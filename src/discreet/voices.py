@@ -198,6 +198,8 @@ LABELS = {
     "stratum": "The report divides the error by",
     "shrink": "Draw shares of worker kinds towards those of groups by",
     "formula": "Formula",
+    "family": "Family",
+    "exposure": "Exposure",
     "clip": "Clip responses to",
     "lagged": "Columns of earlier responses",
     "series": "Series",

@@ -292,14 +292,15 @@ class Desk:
     def output_of(self, name: object, place: Place) -> str:
         """The output folder of a plan that was carried out, as another plan names it; no form names a folder."""
         if name not in self.finished:
-            raise DataError(
+            wrong = [
                 Fault(
                     place,
                     f"{str(name)[:64]!r} is no plan that was carried out here.",
                     f"There are: {', '.join(self.finished[:10]) or 'none'}.",
                     "Name one of these, or leave it empty for a release of this plan.",
                 )
-            )
+            ]
+            raise DataError(*wrong)
         return f"../releases/{name}"
 
     @staticmethod

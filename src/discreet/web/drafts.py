@@ -74,7 +74,7 @@ OF_KIND = {
     "sums": ("of", *OF_SEVERAL),
     "flows": ("quarter", "by", *OF_READERS),
     "changes": ("quarters", "by", *OF_READERS),
-    "model": ("formula", "clip", "lagged", "series", "time", "replaces"),
+    "model": ("formula", "family", "exposure", "clip", "lagged", "series", "time", "replaces"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale", "replaces"),
 }
 """The fields of the forms; a plan may hold more."""

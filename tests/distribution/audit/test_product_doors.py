@@ -136,6 +136,17 @@ def mixed(
     return call
 
 
+def estimates(formula: str, **asked: Any) -> Callable[[Any], object]:
+    """Everything that a fit tells; a number that noise leaves without an estimate is -1."""
+
+    def call(data: Any) -> object:
+        fit = release_mixed(formula, data, public=["x", "g"], epsilon=1, **asked)
+        told = fit.tidy(levels=True)["estimate"].to_pylist()
+        return np.clip([-1.0 if x is None or not np.isfinite(x) else x for x in told], -1e12, 1e12).tolist()
+
+    return call
+
+
 def drawn(release: Callable[..., Any], **asked: Any) -> Callable[[Any], object]:
     def call(data: Any) -> object:
         value = release("y ~ x + (1 | g)", data, bounds=(0, 2), public=["x", "g"], **asked)
@@ -155,6 +166,16 @@ DOORS = {
     "flows": Door("tables/movement.py", flows, 10, 11, slow=False),
     "mixed, moments": Door("lmm/private/offers.py", mixed(epsilon=1), RATES, OTHER),
     "mixed, strict": Door("lmm/private/offers.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "mixed, slopes": Door("lmm/private/term_release.py", estimates("y ~ x + (x | g)", bounds=(0, 2)), RATES, OTHER),
+    "mixed, shares": Door(
+        "lmm/private/generalised.py", estimates("y ~ x + (1 | g)", bounds=(0, 1), family="binomial"), RATES, OTHER
+    ),
+    "mixed, counts": Door(
+        "lmm/private/generalised.py",
+        estimates("y ~ x + (1 | g)", bounds=(0, 8), family="poisson"),
+        RATES | {"y": np.tile([0, 1, 2, 4], 30)},
+        RATES | {"y": np.append(8, np.tile([0, 1, 2, 4], 30)[1:])},
+    ),
     "mixed, lags": Door(
         "lmm/private/lag_release.py",
         mixed("y ~ x + lag(y, 1) + (1 | g)", ("x", "g", "t"), epsilon=1, series=["g"], time="t"),

@@ -23,7 +23,7 @@ def test_every_released_number_is_met_and_noise_is_all_that_moves_them(results: 
     for row in results["met"]:
         missed = row["numbers with an interval"] - row["met"]
         assert row["met"] > 200
-        assert row["sectors at odds"] <= missed <= 5 * row["sectors at odds"]
+        assert row["sectors at odds"] <= missed <= 8 * row["sectors at odds"]  # a sector has eight kinds of workers
     at = {(row["epsilon"], row["margin"]): row["apart"] for row in results["margins"]}
     for by in ("county by sector", "sector by sex by education", "sector by age", "county", "sex by education"):
         assert at[200, by] < 0.002 < 0.1, by

@@ -181,4 +181,6 @@ def charges(folder: Path) -> list[Any]:
 
 def _error(page: Any) -> float:
     page.wait_for_selector("#estimate .error")
-    return float(page.locator("#estimate .error").first.inner_text().removeprefix("at most ").lstrip("±").replace(",", ""))
+    return float(
+        page.locator("#estimate .error").first.inner_text().removeprefix("at most ").lstrip("±").replace(",", "")
+    )

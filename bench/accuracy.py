@@ -122,7 +122,7 @@ def roots(cell: Integers, size: Integers, ours: float) -> tuple[Accuracy, ...]:
         runs = range(RUNS)
         drawn = float(np.mean([np.abs(square_root.of_roots(true, c, mu, rng) - true).mean() for _ in runs]))
         known, spread = square_root.error_of_roots(true, c, mu), 10 / np.sqrt(RUNS * len(true))
-        agreed = Agreement(abs(drawn / known - 1) < spread, f"{drawn:.4g}, in closed form {known:.4g}")
+        agreed = Agreement(bool(abs(drawn / known - 1) < spread), f"{drawn:.4g}, in closed form {known:.4g}")
         given = f"square roots, c = {c:.3g}, mu = {mu:.3g}: {said}"
         rows.append(Accuracy(PROMISE, given, drawn / ours, protects, agreed.said, agreed.ok))
         error = float(np.mean([np.abs(square_root.clipped(cell, size, c, mu, rng) - true).mean() for _ in runs]))

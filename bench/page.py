@@ -57,7 +57,7 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Seq
         parts.append(f"The comparisons were measured with {codes} states of the code.")
     if errors:
         parts += [
-            "Error at equal privacy, drawn on both sides, the peers' by OpenDP; above 1 x, the peer's is larger:",
+            "Error at equal privacy, drawn on both sides, the libraries' by OpenDP; above 1 x, the peer's is larger:",
             accuracies(errors),
         ]
     return "\n\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -147,16 +148,57 @@ def test_groups_that_are_not_public_and_summaries_of_groups_are_refused(folder: 
 
 
 def test_a_plan_releases_counts_with_their_exposure(folder: Path) -> None:
-    text = PLAN.replace("FORMULA", "y ~ g").replace(
-        "epsilon = 1\n[output]", "epsilon = 1\nfamily = 'poisson'\n[output]"
-    )
+    rng = np.random.default_rng(4)
+    size = rng.choice([1.0, 4.0], 60)
+    held = pq.read_table(folder / "small.parquet").set_column(1, "y", pa.array(rng.poisson(size / 4).astype(float)))
+    pq.write_table(held.append_column("size", pa.array(size)), folder / "small.parquet")
+    text = PLAN.replace("FORMULA", "y ~ g").replace("upper = 2", "upper = 6")
+    text = text.replace("epsilon = 1\n[output]", "epsilon = 1\nfamily = 'poisson'\nexposure = 'size'\n[output]")
     (folder / "plan.toml").write_text(text)
+    with pytest.raises(PlanError, check=about("public")):
+        run(folder / "plan.toml")
+    assert not (folder / "ledger.db").exists()
+    (folder / "plan.toml").write_text(text.replace('"one"]', '"one", "size"]'))
     run(folder / "plan.toml")
     assert not [each for each in verify_bundle(folder / "out" / "bundle.zip") if each.wrong]
     table = pq.read_table(next((folder / "out").rglob("research.parquet"))).to_pylist()
     assert [row["term"] for row in table if row["effect"] == "parameter"] == ["dispersion"]
     told = json.loads(next((folder / "out").rglob("release.json")).read_text())
-    assert told["parameters"]["family"] == "poisson"
-    (folder / "plan.toml").write_text(text.replace("family = 'poisson'", "exposure = 'x'"))
-    with pytest.raises(PlanError, check=about("exposure")):
-        run(folder / "plan.toml")
+    assert (told["parameters"]["family"], told["parameters"]["exposure"]) == ("poisson", "size")
+
+
+def test_a_plan_releases_slopes_and_crossed_factors(folder: Path) -> None:
+    """From the price to the reviewer, with so little noise that the slopes are those of the rows."""
+    rng, n = np.random.default_rng(5), 600
+    x, g, h = rng.uniform(-1, 1, n), rng.integers(0, 6, n), rng.integers(0, 5, n)
+    slope = np.array([-0.4, -0.2, -0.1, 0.1, 0.2, 0.4])
+    y = 1 + slope[g] * x + 0.2 * (h - 2) / 2 + rng.normal(0, 0.05, n)
+    words = {"g": [f"g{i}" for i in g], "one": [f"h{i}" for i in h]}
+    pq.write_table(pa.table({"x": x, "y": y, **words}), folder / "small.parquet")
+    text = PLAN.replace("FORMULA", "y ~ x + (x | g) + (1 | one)").replace("epsilon = 1", "epsilon = 500")
+    (folder / "plan.toml").write_text(text)
+    (checked,) = check_plan(read_plan(folder / "plan.toml")).releases
+    assert "effect of a one" in str(checked.expected) and not (folder / "ledger.db").exists()
+    run(folder / "plan.toml")
+    assert not [each for each in verify_bundle(folder / "out" / "bundle.zip") if each.wrong]
+    table = pq.read_table(next((folder / "out").rglob("research.parquet"))).to_pylist()
+    found = {row["term"]: row["estimate"] for row in table if row["group"] == "g: x"}
+    mean = next(row["estimate"] for row in table if row["effect"] == "fixed" and row["term"] == "x")
+    assert [mean + found[f"g{i}"] for i in range(6)] == pytest.approx(slope, abs=0.1)
+
+
+def test_columns_beside_the_formula_are_in_the_bundle(folder: Path) -> None:
+    """Series and time of a lag, and groups that are protected: without them a reviewer would refute a true bundle."""
+    held = pq.read_table(folder / "small.parquet")
+    held = held.append_column("t", pa.array([i // 6 for i in range(60)]))
+    pq.write_table(held, folder / "small.parquet")
+    lags = PLAN.replace("FORMULA", "y ~ lag(y, 1)").replace('"one"]', '"one", "t"]')
+    lags = lags.replace("epsilon = 1\n[output]", "epsilon = 1\nseries = ['g']\ntime = 't'\n[output]")
+    lags = lags.replace("epsilon = 1", "epsilon = 100000")
+    for text, named in ((lags, ["g", "t"]), (GROUPS.replace("FORMULA", "y ~ x"), ["g", "x"])):
+        (folder / "plan.toml").write_text(text.replace("ledger.db", f"{named[1]}.db").replace('"out"', f'"{named[1]}"'))
+        done = run(folder / "plan.toml")
+        with zipfile.ZipFile(done.bundle) as packed:
+            asked = json.loads(packed.read("request.json"))
+        assert asked["public_columns"] == named
+        assert not [each for each in verify_bundle(done.bundle) if each.wrong]

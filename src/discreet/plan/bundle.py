@@ -141,7 +141,7 @@ def _without_path(release: dict[str, Any]) -> dict[str, Any]:
 def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]:
     """The same of one source."""
     models = [release for release in source.releases if isinstance(release, ModelSection | PosteriorSection)]
-    used = {column for release in models for column in read_formula(release.formula, needs_random=False).columns}
+    used = {column for release in models for column in _columns(release)} | {*getattr(source.tables.unit, "by", ())}
     counts = len(models) < len(source.releases)
     return {
         "schema": source.schema().to_dict() if counts else None,
@@ -154,6 +154,14 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
         | {key: whole["budget"][key] for key in PER_PERIOD if whole["budget"][key] is not None},
         **({"public_columns": sorted(used & {*source.tables.data.public})} if models else {}),
     }
+
+
+def _columns(release: ModelSection | PosteriorSection) -> set[str]:
+    """The columns that a model names, in its formula and beside it."""
+    named = {*read_formula(release.formula, needs_random=False).columns}
+    if isinstance(release, ModelSection):
+        named |= {*(release.series or ()), *(each for each in (release.time, release.exposure) if each)}
+    return named
 
 
 def replace_file(path: Path, content: bytes) -> Path:

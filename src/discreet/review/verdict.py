@@ -286,11 +286,13 @@ def _constants(about: Mapping[str, Any]) -> NoReturn:
     proof = about["guarantee"]["proof"]
     if "parts" not in constants:
         raise UncheckedError(f"its noise rests on {proof} and was not computed again")
-    parts = total([*(stated_loss(part["loss"]) for part in constants["parts"]), stated_loss(constants["squares"])])
+    losses = [part["loss"] for part in (*constants["parts"], *constants.get("products", ()))]
+    losses += [constants["squares"]] if "squares" in constants else []  # with lags, products take their place
+    parts = total([stated_loss(each) for each in losses])
     if parts.to_dict() != promised.to_dict():
         raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
     raise UncheckedError(
-        f"its {len(constants['parts']) + 1} parts add up to {promised}; that their noise suffices rests on {proof} and "
+        f"its {len(losses)} parts add up to {promised}; that their noise suffices rests on {proof} and "
         "on the design of the model, and was not computed again"
     )
 

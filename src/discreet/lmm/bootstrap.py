@@ -23,8 +23,9 @@ from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.matrix import dense, linear, random_part
 from discreet.lmm.moments import Moments
-from discreet.lmm.prediction import parts
-from discreet.lmm.residuals import Autoregression
+from discreet.lmm.pencil import combined, solve_parts
+from discreet.lmm.prediction import parts as parts_of_rows
+from discreet.lmm.residuals import Autoregression, Strata
 from discreet.lmm.solution import solve, solve_gram
 from discreet.lmm.sparse import Gram
 
@@ -53,11 +54,18 @@ def simulate(
         yield y
 
 
-def with_response(fit: MixedFit, y: Vector) -> Gram:
-    """The Gram matrix of the model for another response to the same rows."""
-    rows, design, gram = fit.data, fit.design, gram_of_fit(fit)
-    y = y - design.layout.response.shift
-    counted = y if fit.weights is None else y * fit.weights
+def with_response(fit: MixedFit, y: Vector) -> list[Gram]:
+    """The Gram matrices of the model for another response to the same rows: one, or those that a law weighs."""
+    y = y - fit.design.layout.response.shift
+    if fit.residual is None:
+        return [_with_response(fit, gram_of_fit(fit), y, y if fit.weights is None else y * fit.weights)]
+    parts = zip(fit.residual.parts, fit.residual.law.applied(y), strict=True)
+    return [_with_response(fit, part, y, met) for part, met in parts]
+
+
+def _with_response(fit: MixedFit, gram: Gram, y: Vector, counted: Vector) -> Gram:
+    """A Gram matrix for another response; `counted` is that response as the matrix weighs it."""
+    rows, design = fit.data, fit.design
     Zxy = []
     for term, known in zip(design.random, gram.Zxy, strict=True):
         group, columns = term.grouping.codes(rows.codes), dense(rows, term.pieces, design.levels)
@@ -89,12 +97,20 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
             "Give one number for each row, in the fitted order.",
             about="y",
         )
-    gram = with_response(fit, y)
-    statistics: Moments | Gram = gram
-    if isinstance(fit.statistics, Moments):
-        Sy, joint = gram.Zxy[0][:, -1], gram.joint
-        statistics = replace(fit.statistics, Sy=Sy, Xy=joint[:-1, -1], yy=float(joint[-1, -1]))
-    solution = solve(statistics, reml=fit.method == "REML")
+    parts, held, weights, reml = with_response(fit, y), fit.residual, fit.weights, fit.method == "REML"
+    statistics: Moments | Gram = parts[0]
+    if held is not None:
+        solution, free = solve_parts(parts, held.law, reml=reml)
+        statistics = combined(parts, held.law.weights(free).of_parts)
+        squares = float(np.sum((y - fit.design.layout.response.shift) ** 2))
+        held = replace(held, free=free, parts=tuple(parts), squares=squares)
+        weights = held.law.of_rows(free) if isinstance(held.law, Strata) else None
+    else:
+        if isinstance(fit.statistics, Moments):
+            Sy, joint = parts[0].Zxy[0][:, -1], parts[0].joint
+            statistics = replace(fit.statistics, Sy=Sy, Xy=joint[:-1, -1], yy=float(joint[-1, -1]))
+        solution = solve(statistics, reml=reml)
+    counted = weights if held is None else None  # a law's weights are not in the sums of cells
     changed = replace(rows, values={**rows.values, fit.design.layout.model.response: y[:, None]})
     random = zip(fit.design.random, solution.triangles, solution.effects, strict=True)
     return replace(
@@ -103,20 +119,26 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
         covariance=solution.sigma2 * fit.origin.restore @ solution.unscaled @ fit.origin.restore.T,
         random=tuple(RandomEffects.of(each, solution.sigma2 * T @ T.T, u) for each, T, u in random),
         sigma2=solution.sigma2,
-        criterion=solution.criterion + (fit.origin.logdet if fit.method == "REML" else 0.0) - log_total(fit.weights),
+        criterion=solution.criterion + (fit.origin.logdet if reml else 0.0) - log_total(counted),
         statistics=statistics,
         solution=solution,
-        cells=CellSums.of_rows(changed) if fit.weights is None else CellSums.weighted(changed, fit.weights),
+        cells=CellSums.of_rows(changed) if counted is None else CellSums.weighted(changed, counted),
         frame=None,
         in_memory=changed,
+        weights=weights,
+        residual=held,
     )
 
 
 def parametric(fit: MixedFit, replicates: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
     """Fixed effects of refits, shape (replicates, p), and their variances and residual variance."""
-    betas, spreads = [], []
+    betas, spreads, held, reml = [], [], fit.residual, fit.method == "REML"
     for y in simulate(fit, replicates, rng, effects="new"):
-        found = solve_gram(with_response(fit, y), reml=fit.method == "REML")
+        parts = with_response(fit, y)
+        if held is None:
+            found = solve_gram(parts[0], reml=reml)
+        else:
+            found, _ = solve_parts(parts, held.law, reml=reml, start=held.free)
         betas.append(fit.origin.beta(found.beta))
         own = [np.diag(T @ T.T) * found.sigma2 for T in found.triangles]
         spreads.append(np.concatenate([*own, [found.sigma2]]))
@@ -137,7 +159,7 @@ def residual(fit: MixedFit, replicates: int, rng: np.random.Generator, *, level:
         )
     p, left = len(fit.beta), fit.residuals("marginal")
     scores, M = np.zeros((G, p)), np.zeros((G, p, p))
-    for at, X, swept, _ in parts(fit, rows):
+    for at, X, swept, _ in parts_of_rows(fit, rows):
         A = swept @ fit.solution.unscaled
         if fit.weights is not None:
             A = A * fit.weights[at][:, None]

@@ -253,7 +253,6 @@ class MixedFit(LikelihoodFit):
         """The same model of other responses to the same rows, in their order."""
         from discreet.lmm.bootstrap import refit
 
-        self.refuse_law("A refit")
         return refit(self, y)
 
     def update(
@@ -334,7 +333,8 @@ class MixedFit(LikelihoodFit):
             raise FitError(
                 f"{what} was asked of a fit whose residuals have {self.residual.law.words}.",
                 "It is of fits whose residuals are independent, with one variance.",
-                'Wald\'s intervals are possible: confint(method="wald"). Or fit without it.',
+                'Intervals of fixed effects are possible: confint(method="profile"), "parametric" or "wald". Or fit '
+                "without it.",
                 about="residual_by" if self.autocorrelation is None else "series",
             )
 

@@ -19,7 +19,8 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError
 from discreet.lmm import sparse
 from discreet.lmm.moments import Moments
-from discreet.lmm.solution import solve_gram, standardised
+from discreet.lmm.pencil import solve_parts
+from discreet.lmm.solution import Solution, solve_gram, standardised
 from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:
@@ -128,8 +129,14 @@ def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, fl
     from scipy.optimize import brentq
     from scipy.stats import chi2
 
-    gram = gram_of_fit(fit)
-    best = solve_gram(gram, reml=False)
+    held, parts = fit.residual, [gram_of_fit(fit)] if fit.residual is None else list(fit.residual.parts)
+
+    def solved(parts: list[Gram]) -> Solution:
+        if held is None:
+            return solve_gram(parts[0], reml=False)
+        return solve_parts(parts, held.law, reml=False, start=held.free)[0]
+
+    best = solved(parts)
     allowed = float(chi2.ppf(level, 1))
     along, shift = fit.origin.restore.T @ contrast, float(contrast @ fit.origin.offset)
     estimate = float(along @ best.beta) + shift
@@ -137,7 +144,8 @@ def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, fl
     free = np.linalg.svd(along[None, :])[2][1:].T
 
     def rise(value: float) -> float:
-        return solve_gram(_held(gram, along * (value - shift) / (along @ along), free), reml=False).criterion
+        fixed = along * (value - shift) / (along @ along)
+        return solved([_held(part, fixed, free) for part in parts]).criterion
 
     def above(value: float) -> float:
         return rise(value) - best.criterion - allowed

@@ -59,7 +59,7 @@ def confint(
             "Leave it out.",
             about="group",
         )
-    if method in ("profile", "parametric") or (method == "residual" and fit.autocorrelation is not None):
+    if method == "residual" and fit.autocorrelation is not None:
         fit.refuse_law(f"method={method!r}")
     if method == "wald":
         reach = float(norm.ppf((1 + level) / 2)) * np.sqrt(np.diag(fit.covariance))

@@ -91,9 +91,14 @@ def aligned(part: Gram, whole: Gram) -> Gram:
     return whole.lend(Gram(part.ZZ, crossed, part.Zxy, part.joint, whole.rows))
 
 
-def solve_parts(parts: Sequence[Gram], law: Weighing, *, reml: bool) -> tuple[Solution, Vector]:
-    """The solution at the best theta and free parameters, and these; its criterion has the residuals' log det."""
-    free = law.start
+def solve_parts(
+    parts: Sequence[Gram], law: Weighing, *, reml: bool, start: Vector | None = None
+) -> tuple[Solution, Vector]:
+    """The solution at the best theta and free parameters, and these; its criterion has the residuals' log det.
+
+    The search of the free parameters begins at `start`, by default the law's own.
+    """
+    free = law.start if start is None else start
     _, scales = standardised(combined(parts, law.weights(free).of_parts))
     own = [in_units(part, scales) for part in parts]
     own = [own[0], *(own[0].lend(part) for part in own[1:])]

@@ -73,6 +73,10 @@ class Strata:
             found.append(gram_of(cells_of(inside, design.layout, design.levels), design).keep(kept))
         return [aligned(part, whole) for part in found]
 
+    def applied(self, y: Vector) -> list[Vector]:
+        """For each part the responses that its rows meet."""
+        return [np.where(self.codes == level, y, 0.0) for level in range(len(self.levels))]
+
     def of_rows(self, free: Vector) -> Vector:
         """Weights of the rows."""
         return self.weights(free).of_parts[self.codes]
@@ -138,6 +142,19 @@ class Autoregression:
             there, back = (gram_of(CellSums.paired(*each), design) for each in ((now, then), (then, now)))
             found += [squares(now), _sum(there, back), squares(then)]
         return [aligned(part.keep(kept), whole) for part in found]
+
+    def applied(self, y: Vector) -> list[Vector]:
+        """For each part the responses that its rows meet: their own, or those of the other row of a pair."""
+
+        def met(rows: Integers, responses: Vector) -> Vector:
+            found = np.zeros(len(y))
+            found[rows] = responses
+            return found
+
+        found = [met(self.first, y[self.first])]
+        for later, before in self.pairs.values():
+            found += [met(later, y[later]), met(later, y[before]) + met(before, y[later]), met(before, y[before])]
+        return found
 
     def _refuse_split(self, rows: ModelRows, design: Design) -> None:
         for random in design.random:

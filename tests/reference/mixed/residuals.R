@@ -36,4 +36,6 @@ suppressPackageStartupMessages(library(glmmTMB))
 m <- glmmTMB(y ~ x + (1 | g) + (1 | h), d, dispformula = ~ 0 + b, control = glmmTMBControl(optCtrl = list(iter.max = 1e4, eval.max = 1e4)))
 crossed <- list(loglik = as.numeric(logLik(m)), fixef = unname(fixef(m)$cond), variances = unname(exp(fixef(m)$disp)),
                 random = unname(sapply(VarCorr(m)$cond, function(v) v[1, 1])))
-cat(toJSON(list(crossed = crossed, fits = found, ratio = list(chisq = ratio$L.Ratio[2], p = ratio$`p-value`[2])), auto_unbox = TRUE, digits = NA, pretty = TRUE, null = "null"), "\n")
+ends <- confint(profile(m, parm = "beta_", npts = 40))[1:2, ]
+ends <- lapply(split(ends, rownames(ends)), as.numeric)
+cat(toJSON(list(crossed = crossed, profile = ends, fits = found, ratio = list(chisq = ratio$L.Ratio[2], p = ratio$`p-value`[2])), auto_unbox = TRUE, digits = NA, pretty = TRUE, null = "null"), "\n")

@@ -115,6 +115,58 @@ def test_an_update_keeps_the_law_and_predictions_know_it() -> None:
     assert np.isinf(series.tests()["x"].df)
 
 
+LAWS: list[tuple[str, dict[str, Any]]] = [
+    ("y ~ x + (1 | g) + (1 | h)", {"residual_by": "b"}),
+    ("z2 ~ x + b + (1 | g)", {"series": ["g"], "time": "t"}),
+]
+
+
+def test_profiles_of_strata_are_glmmtmbs() -> None:
+    fit = dc.mixed("y ~ x + (1 | g) + (1 | h)", DATA, residual_by="b")
+    for name, theirs in PUBLISHED["profile"].items():
+        assert fit.confint()[name] == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize(("formula", "asked"), LAWS)
+def test_a_profile_ends_where_the_likelihood_has_fallen(formula: str, asked: dict[str, Any]) -> None:
+    """With x held at an end, the response less its part is fitted without x: all else is estimated anew."""
+    fit = dc.mixed(formula, DATA, method="ML", **asked)
+    name = formula.split()[0]
+    for end in fit.confint(level=0.9)["x"]:
+        held = DATA.with_columns((pl.col(name) - end * pl.col("x")).alias(name))
+        without = dc.mixed(formula.replace("x + ", "1 + "), held, method="ML", **asked)
+        assert 2 * (fit.loglik - without.loglik) == pytest.approx(2.705543454, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["REML", "ML"])
+@pytest.mark.parametrize(("formula", "asked"), LAWS)
+def test_refits_are_fits_of_the_other_responses(formula: str, asked: dict[str, Any], method: Any) -> None:
+    fit = dc.mixed(formula, DATA, method=method, **asked)
+    drawn = fit.simulate(1, seed=3)[:, 0]
+    mine = fit.refit(drawn)
+    new = DATA.with_columns(pl.Series(formula.split()[0], drawn))
+    theirs = dc.mixed(formula, new, method=method, **asked)
+    np.testing.assert_allclose(mine.beta, theirs.beta, rtol=1e-8)
+    assert mine.loglik == pytest.approx(theirs.loglik, abs=1e-8)
+    assert mine.variances == pytest.approx(theirs.variances, rel=1e-6)
+    assert mine.autocorrelation == pytest.approx(theirs.autocorrelation, rel=1e-6)
+    np.testing.assert_allclose(mine.residual_variances(), theirs.residual_variances(), rtol=1e-6)
+    again = mine.refit(fit.response)
+    np.testing.assert_allclose(again.beta, fit.beta, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("replicates", "off"), [(20, 0.7), pytest.param(300, 0.15, marks=pytest.mark.full_size)])
+@pytest.mark.parametrize(("formula", "asked"), LAWS)
+def test_a_bootstrap_draws_from_the_law_and_fits_it(
+    formula: str, asked: dict[str, Any], replicates: int, off: float
+) -> None:
+    fit = dc.mixed(formula, DATA, **asked)
+    drawn, wald = fit.confint(method="parametric", replicates=replicates, seed=1), fit.confint(method="wald")
+    for name, (low, high) in drawn.items():
+        assert high - low == pytest.approx(wald[name][1] - wald[name][0], rel=off)
+        assert low < fit.fixed[name] < high
+
+
 @pytest.mark.parametrize(
     ("asked", "of"),
     [
@@ -138,9 +190,11 @@ def test_what_is_no_law_is_refused(asked: dict[str, Any], of: str) -> None:
 
 def test_what_knows_one_variance_only_is_refused() -> None:
     fit = dc.mixed("y ~ x + (1 | g)", DATA, residual_by="b")
-    for ask in (lambda: fit.refit(fit.response), fit.intervals, fit.confint, lambda: fit.release(epsilon=1)):
+    for ask in (fit.intervals, lambda: fit.release(epsilon=1)):
         with pytest.raises(FitError, check=about("residual_by")):
             ask()
-    assert fit.confint(method="wald")["x"][0] < fit.fixed["x"]
+    series = dc.mixed("z2 ~ x + (1 | g)", DATA, series="g", time="t")
+    with pytest.raises(FitError, check=about("series")):
+        series.confint(method="residual")
     with pytest.raises(DataError, check=about("data")):
         fit.prediction(DATA.head(2).with_columns(b=pl.lit("three")))

@@ -95,8 +95,7 @@ class Steps(Rounded):
         return np.asarray(np.where(x < self.cells.last, inside, outside))
 
     def beyond(self, x: Vector) -> Vector:
-        x = np.asarray(x, dtype=np.float64)
-        return self._tail(np.zeros(x.shape, dtype=np.int64), x) + self._tail(np.ones(x.shape, dtype=np.int64), x)
+        return self._line.beyond(np.asarray(x, dtype=np.float64))
 
     def excess(self, x: Vector) -> Vector:
         x = np.asarray(x, dtype=np.float64)
@@ -110,23 +109,10 @@ class Steps(Rounded):
         return np.asarray(np.where(x < last, own + self._excess[place + 1], far))
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        j, scale = np.broadcast_arrays(np.asarray(j, dtype=np.float64), positive(scale))
-        side, x, centre = (j > 0).astype(np.int64), np.abs(j), j == 0
-        # Of 0 the inner end is on the left and the outer one on the right.
-        sides, ends = np.stack([side, side + centre]), np.stack([np.abs(x - 0.5), x + 0.5])
-        inner, outer = self._tail(sides, ends / scale)
-        return np.asarray(np.where(centre, 1 - (inner + outer), inner - outer))
-
-    def _tail(self, side: NDArray[np.int64], x: Vector) -> Vector:
-        """The mass beyond x on a side, 0 the left one: linear inside a cell."""
-        sides, last = self._sides, self.cells.last
-        found, far = np.empty(x.shape), x >= last
-        for each, tail in enumerate(sides.tail):
-            here = (side == each) & ~far
-            found[here] = np.interp(x[here], self._edges, tail)
-        if far.any():
-            found[far] = (sides.beyond / self._outer)[side[far]] * self.rings.beyond(x[far])
-        return found
+        j, scale = np.asarray(j, dtype=np.float64), positive(scale)
+        # The ends of 0 lie on both sides.
+        left, right = self._line.at((j - 0.5) / scale), self._line.at((j + 0.5) / scale)
+        return np.asarray(np.where(j == 0, 1 - (left + right), np.abs(left - right)))
 
     @property
     def _edges(self) -> Vector:
@@ -135,6 +121,10 @@ class Steps(Rounded):
     @property
     def _sides(self) -> _Sides:
         return _sides(self)
+
+    @property
+    def _line(self) -> _Line:
+        return _line(self)
 
     @property
     def _outer(self) -> float:
@@ -152,6 +142,38 @@ class _Sides:
     mass: NDArray[np.float64]
     tail: NDArray[np.float64]
     beyond: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The mass farther out than z, on its side: linear between the edges of cells and of rings.
+
+    Attributes
+    ----------
+    edges, tail : of the right side, and the mass beyond them on the left and on the right.
+    ends, mass : of both sides, from left to right; 0 stands twice.
+    rings, share : what is beyond the last edge, as a law of both sides, and its part on the left and on the right.
+    """
+
+    edges: Vector
+    tail: NDArray[np.float64]
+    ends: Vector
+    mass: Vector
+    rings: Staircase
+    share: Vector
+
+    def at(self, z: Vector) -> Vector:
+        """The mass farther out than z, which is not 0."""
+        found = np.interp(z, self.ends, self.mass)
+        if z.size and max(-z.min(), z.max()) > self.edges[-1]:
+            far = np.abs(z) > self.edges[-1]
+            found[far] = self.share[(z[far] > 0).astype(np.int64)] * self.rings.beyond(np.abs(z[far]))
+        return np.asarray(found)
+
+    def beyond(self, x: Vector) -> Vector:
+        """The mass farther out than -x and x."""
+        near = np.interp(x, self.edges, self.tail.sum(axis=0))
+        return np.asarray(np.where(x <= self.edges[-1], near, self.share.sum() * self.rings.beyond(x)))
 
 
 @lru_cache(maxsize=64)
@@ -227,6 +249,15 @@ def _sides(law: Steps) -> _Sides:
     sides = np.stack([share[middle - 1 :: -1], share[middle:]])
     tail = np.cumsum(sides[:, ::-1], axis=1)[:, ::-1]
     return _Sides(sides[:, :-1], tail, sides[:, -1])
+
+
+@lru_cache(maxsize=64)
+def _line(law: Steps) -> _Line:
+    sides, share, rings = law._sides, law._sides.beyond / law._outer, law.rings.jumps[1:]
+    edges = np.concatenate([law._edges, rings])
+    tail = np.concatenate([sides.tail, share[:, None] * law.rings.beyond(rings)], axis=1)
+    ends, mass = np.concatenate([-edges[::-1], edges]), np.concatenate([tail[0, ::-1], tail[1]])
+    return _Line(edges, tail, ends, mass, law.rings, share)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.privacy.neighbours import Neighbours
+from discreet.privacy.neighbours import Neighbours, distinct_columns
 
 CLOSE = 500
 """Outputs up to this far from a count are all examined."""
@@ -20,6 +20,9 @@ SPAN = 256
 
 KEPT, TOGETHER = 512, 32
 """Laws that are kept, and long shifts that are computed at a time."""
+
+LEAST = -600.0
+"""Probabilities whose logarithms are below are not compared."""
 
 _TAIL = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
 HALF, FAR = _TAIL.size, np.concatenate([-_TAIL[::-1], _TAIL])
@@ -58,48 +61,52 @@ def integer_supremum(mechanism: IntegerMechanism, pairs: Neighbours) -> tuple[fl
     before, after = _states(mechanism, pairs, pairs.before), _states(mechanism, pairs, pairs.after)
     # Cells of one row have one law, whatever their second largest establishment.
     keys = np.stack([after[0], after[2], pairs.after - pairs.before, before[0], before[2]])
-    distinct, first = np.unique(keys, axis=1, return_index=True)
+    distinct, first = distinct_columns(keys)
     seconds = np.stack([after[1], before[1]])[:, first]
+    both = isinstance(mechanism, PairMechanism)
     known: dict[tuple[int, int], _Seen] = {}
 
     def seen(x: int, row: int, second: int) -> _Seen:
         if (x, row) not in known:
             if len(known) == KEPT:
                 known.pop(next(iter(known)))  # of smaller sizes, which come first
-            known[x, row] = _Seen(mechanism, x, second)
+            known[x, row] = _Seen(mechanism, (x, second) if both else (x,))
         return known[x, row]
 
-    worst, found, output = -1.0, 0, 0.0
-    _, starts = np.unique(distinct[:2], axis=1, return_index=True)
-    with np.errstate(invalid="ignore"):
-        for start, stop in itertools.pairwise([*np.sort(starts).tolist(), len(first)]):
-            y, row = distinct[:2, start].tolist()
-            shifts, which = np.unique(distinct[2, start:stop], return_inverse=True)
-            others = seen(y, row, int(seconds[0, start])).shifted(shifts)
-            for place, at in zip(range(start, stop), which.tolist(), strict=True):
-                x, own = distinct[3:, place].tolist()
-                one, other = seen(x, own, int(seconds[1, place])).outputs, others[at]
-                losses = np.where((one > -600) & (other > -600), np.abs(one - other), 0)
-                if not losses.max() <= worst:
-                    worst, found = float(losses.max()), int(first[place])
-                    output = float(OUTPUTS[int(np.argmax(losses))])
+    worst, found, output = 0.0, 0, 0.0
+    new = (distinct[:3, 1:] != distinct[:3, :-1]).any(axis=0)
+    which = np.concatenate([[0], np.cumsum(new)])  # shifts of all laws, one after another
+    starts = 1 + np.flatnonzero((distinct[:2, 1:] != distinct[:2, :-1]).any(axis=0))
+    for start, stop in itertools.pairwise([0, *starts.tolist(), len(first)]):
+        y, row = distinct[:2, start].tolist()
+        some = which[start:stop] - which[start]
+        shifts = distinct[2, start:stop][np.searchsorted(some, np.arange(some[-1] + 1))]
+        others = seen(y, row, int(seconds[0, start])).shifted(shifts)
+        earlier = zip(*distinct[3:, start:stop].tolist(), seconds[1, start:stop].tolist(), strict=True)
+        losses = np.abs(np.stack([seen(*state).outputs for state in earlier]) - others[some])
+        most = np.fmax.reduce(losses, axis=1, initial=0.0)
+        at = int(np.argmax(most))
+        if most[at] > worst:
+            worst, found = float(most[at]), int(first[start + at])
+            output = float(OUTPUTS[int(np.nanargmax(losses[at]))])
     return worst, found, output
 
 
 class _Seen:
     """Logarithms of the probabilities of one law, each computed once."""
 
-    def __init__(self, mechanism: IntegerMechanism, largest: int, second: int) -> None:
-        sizes = (largest, second) if isinstance(mechanism, PairMechanism) else (largest,)
+    def __init__(self, mechanism: IntegerMechanism, sizes: tuple[int, ...]) -> None:
         self.probability = partial(_probability, mechanism, sizes)
         wide = self.log(WIDER)
         self.near = wide[HALF:-HALF]
         self.outputs = np.concatenate([wide[:HALF], self.near[SPAN:], wide[-HALF:]])
 
     def log(self, j: Integers) -> Vector:
-        """ln P(noise = j)."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.probability(j.ravel().astype(np.float64))).reshape(j.shape))
+        """ln P(noise = j), or no number where it is next to nothing."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(self.probability(j.ravel().astype(np.float64)))
+        log[log <= LEAST] = np.nan
+        return np.asarray(log.reshape(j.shape))
 
     def shifted(self, shifts: Integers) -> Matrix:
         """The same of `OUTPUTS` less each shift, in order: integers near the count are among those that are known."""

@@ -46,20 +46,28 @@ class Neighbours:
         beside these: then its largest growth alone is tried, of the smallest ones and beside the largest of all.
         """
         around = [(share, more) for share in shares for more in (0, 1)]
-        cells = np.unique(np.stack([self.before, self.after, self.other]), axis=1)
-        growths = np.unique(cells[:2], axis=1)
+        cells = distinct_columns(np.stack([self.before, self.after, self.other]))[0]
+        growths = distinct_columns(cells[:2])[0]
         most = np.zeros(int(cells[0].max(initial=0)) + 1, dtype=np.int64)
         np.maximum.at(most, cells[0], cells[1])
         growths = growths[:, (growths[0] <= SINGLY) | (growths[1] == most[growths[0]])]
         sizes = [np.floor(size * share).astype(np.int64) + more for size in growths for share, more in around]
-        cells = np.unique(np.concatenate([cells, *(np.vstack([growths, size]) for size in sizes)], axis=1), axis=1)
+        cells = distinct_columns(np.concatenate([cells, *(np.vstack([growths, size]) for size in sizes)], axis=1))[0]
         larger = cells[:, cells[2] > cells[0]]
         ends = (larger[0] <= SMALLEST) | (larger[2] == larger[2].max(initial=0))
         larger = larger[:, (larger[2] <= 2 * larger[1]) | (larger[1] == most[larger[0]]) & ends]
         thirds = [larger[2], *(np.floor(larger[2] * share).astype(np.int64) + more for share, more in around)]
         found = [np.vstack([cells, np.zeros_like(cells[:1])])]
         found += [np.vstack([larger, np.minimum(third, larger[2])]) for third in thirds]
-        return Neighbours(*np.unique(np.concatenate(found, axis=1), axis=1))
+        return Neighbours(*distinct_columns(np.concatenate(found, axis=1))[0])
+
+
+def distinct_columns(keys: Integers) -> tuple[Integers, Integers]:
+    """The distinct columns in order, and where each is found first."""
+    order = np.lexsort(keys[::-1])
+    keys = keys[:, order]
+    new = np.concatenate([np.ones(1, dtype=bool), (keys[:, 1:] != keys[:, :-1]).any(axis=0)])[: keys.shape[1]]
+    return keys[:, new], np.asarray(order[new], dtype=np.int64)
 
 
 @lru_cache(maxsize=8)

@@ -100,6 +100,20 @@ def test_rings_are_drawn_as_their_tail_says() -> None:
         assert abs((draws > x).mean() - expected) < 5 * math.sqrt(expected / 400_000)
 
 
+@pytest.mark.parametrize("scale", [1.1, 7.3, 99_999.0])
+def test_probabilities_are_masses_between_half_integers(scale: float) -> None:
+    """Of one cell or ring: the density there. Everywhere: all of them add up. Far out: beyond every edge in a table."""
+    j = np.concatenate([np.arange(-300, 301), np.geomspace(301, 1e12, 60).round() * np.array([[-1], [1]])], axis=None)
+    lower, upper = (LAW.log_density((j + end * (1 - 1e-9)) / scale) for end in (-0.5, 0.5))
+    inside = (lower == upper) & (j != 0)
+    assert inside[np.abs(j) > 1e10].all()
+    found, most = LAW.probability(j, scale), np.finfo(float).eps * np.abs(j)
+    assert np.all(np.abs(found / (np.exp(lower) / scale) - 1)[inside] < 8 * most[inside] + 1e-9)
+    many = np.arange(-20_000, 20_001)
+    beyond = LAW.beyond(np.array([20_000.5 / scale]))[0]
+    assert LAW.probability(many, scale).sum() + beyond == pytest.approx(1, abs=1e-12)
+
+
 def test_moments_are_integrals_of_the_density() -> None:
     law = Steps(0.1, 1 / 1.1, 3.0)
     z = np.linspace(-30, 30, 300_001)[:-1] + 1e-4

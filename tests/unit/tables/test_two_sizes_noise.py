@@ -149,7 +149,7 @@ def test_the_verifier_sees_a_third_establishment(one: TwoSizesNoise) -> None:
 
 
 def test_the_verifier_shifts_what_it_knows(one: TwoSizesNoise) -> None:
-    seen = _Seen(one, 1_000, 300)
+    seen = _Seen(one, (1_000, 300))
     for shifts in ([1, 2, 100, SPAN], [3, SPAN + 1, 40_000]):
         wanted = [np.log(one.integer_probability(OUTPUTS - shift, 1_000, 300)) for shift in shifts]
         assert np.array_equal(seen.shifted(np.array(shifts)), np.stack(wanted))

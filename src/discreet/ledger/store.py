@@ -266,7 +266,7 @@ def _found(path: Path) -> None:
         Store(scratch, in_place=True).close()
         with suppress(FileExistsError):  # another process was quicker
             os.link(scratch, path)
-    except OSError:  # a file system without links: the file is made where it is to be
+    except (OSError, LedgerError):  # no links, or taken for abandoned: the file is made where it is to be
         pass
     finally:
         scratch.unlink(missing_ok=True)

@@ -31,7 +31,7 @@ def module(monkeypatch: pytest.MonkeyPatch, **parts: Callable[..., Comparison]) 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every file that the bench writes, in a folder of the test's; the quick form's deadline is put back."""
-    for name in ("README", "BENCH", "SPEED"):
+    for name in ("README", "BENCH", "SPEED", "RELIABILITY"):
         (tmp_path / name).write_text(f"{comparison.START}\n{comparison.END}\n", encoding="utf-8")
         monkeypatch.setattr(command, name, tmp_path / name)
     monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
@@ -157,4 +157,4 @@ def test_the_quick_form_starts_nothing_after_four_and_a_half_minutes(
 
 def test_every_comparison_can_be_asked_for() -> None:
     there = {path.stem for path in command.HERE.glob("*.py") if "\ndef compare(*, quick: bool)" in path.read_text()}
-    assert there == {*command.NAMES, *command.WITHOUT_PEERS}
+    assert there == {*command.ALL}

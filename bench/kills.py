@@ -1,0 +1,145 @@
+"""Runs of a programme killed with SIGKILL at random instants, and run again, with DuckDB.
+
+After every kill the ledger and the visible files are compared (`bench.accidents`). Now and then the data or a price are
+changed before the next run, which must refuse and spend nothing. A new seed is taken for every run of the bench.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from tests.engines import programme
+from tests.runs import Runner
+
+from bench import accidents
+from bench.comparison import Comparison
+from discreet.review.verdict import verify_bundle
+
+KILLS, REVIEWED = 200, 3
+
+
+def compare(*, quick: bool) -> Comparison:
+    """What 200 kills did."""
+    return killed(10 if quick else KILLS)
+
+
+def killed(kills: int, *, engine: str = "", java: float = 0.0, seed: int | None = None) -> Comparison:
+    """So many kills; a share `java` of them hits the JVM and not Python."""
+    seed = random.SystemRandom().randrange(10**6) if seed is None else seed
+    with tempfile.TemporaryDirectory() as scratch:
+        found = Killing(Path(scratch), engine, random.Random(seed), java)
+        try:
+            while sum(found.steps.values()) < kills and not found.faults:
+                found.kill()
+            found.finish()
+        finally:
+            found.runner.close()
+    facts = {
+        "seed": seed,
+        "kills": sum(found.steps.values()),
+        "kills of the JVM": found.jvm,
+        "steps": dict(found.steps.most_common()),
+        "programmes": found.programmes,
+        "changed data refused": found.refused["data"],
+        "changed prices refused": found.refused["price"],
+        "bundles reviewed": found.reviewed,
+        "faults": len(found.faults),
+    }
+    print(f"   {facts}", flush=True)
+    return Comparison(facts=facts, broken=tuple(found.faults))
+
+
+class Killing:
+    """One programme after another, each killed until everything is published."""
+
+    def __init__(self, scratch: Path, engine: str, chance: random.Random, java: float) -> None:
+        self.scratch, self.engine, self.chance, self.java = scratch, engine, chance, java
+        self.runner = Runner(programme.write(scratch / "first", engine))
+        self.folder: Path | None = None
+        self.before: dict[str, dict[str, str]] = {}
+        self.programmes = self.reviewed = self.jvm = 0
+        self.steps, self.refused, self.faults = Counter[str](), Counter[str](), list[str]()
+        begun, whole = time.monotonic(), programme.write(scratch / "whole", engine)
+        self.runner.start(whole)
+        code, said = self.runner.wait()
+        if code:
+            raise RuntimeError(f"an undisturbed run fails: {said}")
+        self.longest = time.monotonic() - begun
+
+    def kill(self) -> None:
+        """Start a run, kill it after a random time, and look."""
+        if self.folder is None:
+            self.programmes += 1
+            self.folder, self.before = self.scratch / f"programme-{self.programmes}", {}
+            programme.write(self.folder, self.engine)
+        folder, instant = self.folder, self.chance.uniform(0, self.longest)
+        worker = self.runner.start(folder / "plan.toml")
+        time.sleep(instant)
+        hit = children(worker) if self.chance.random() < self.java else []
+        for process in hit or [worker]:
+            os.kill(process, signal.SIGKILL)
+        code, said = self.runner.wait()
+        if code == -signal.SIGKILL or (hit and code == 2):
+            self.steps[" ".join(said[-1 if code < 0 else -2].split()[1:3]) if said else "start"] += 1
+            self.jvm += bool(hit)
+        elif code != 0:
+            self.faults.append(f"a run that was killed ended with {code}: {said[-1:]}")
+        self.faults += accidents.faults(folder)
+        now = accidents.published(folder)
+        self.faults += [f"{name} was fixed anew" for name in self.before if now.get(name) != self.before[name]]
+        self.before = now
+        if accidents.charged(folder) > 0 and len(now) < len(accidents.PRICES) and self.chance.random() < 0.3:
+            self.change(folder)
+        if len(now) == len(accidents.PRICES) and self.chance.random() < 0.3:
+            self.finish()
+
+    def change(self, folder: Path) -> None:
+        """A run with other data, or at another price, must be refused with nothing spent."""
+        kind = self.chance.choice(["data", "price"])
+        path = folder / "data" / "panel.parquet" if kind == "data" else folder / "plan.toml"
+        kept, paid = path.read_bytes(), accidents.charged(folder)
+        if kind == "data":
+            table = pq.read_table(path)
+            pq.write_table(table.slice(1), path)
+        else:
+            path.write_text(kept.decode().replace("epsilon = 2", "epsilon = 1"), encoding="utf-8")
+        self.runner.start(folder / "plan.toml")
+        code, said = self.runner.wait()
+        if code == 2 and accidents.charged(folder) == paid:
+            self.refused[kind] += 1
+        else:
+            self.faults.append(f"after another {kind} a run ended with {code}: {said[-1:]}")
+        path.write_bytes(kept)
+        self.faults += accidents.faults(folder)
+
+    def finish(self) -> None:
+        """Run to the end, and give the first few bundles to the reviewer."""
+        if self.folder is None:
+            return
+        self.runner.start(self.folder / "plan.toml")
+        code, said = self.runner.wait()
+        if code:
+            self.faults.append(f"a run that resumes ended with {code}: {said[-1:]}")
+        else:
+            self.faults += accidents.unfinished(self.folder, self.before)
+            if self.reviewed < REVIEWED:
+                self.reviewed += 1
+                wrong = [str(each) for each in verify_bundle(self.folder / "out" / "bundle.zip") if each.wrong]
+                self.faults += [f"the reviewer refuses: {each}" for each in wrong]
+        self.folder = None
+
+
+def children(process: int) -> list[int]:
+    """The processes that one has started, and that live."""
+    try:
+        tasks = list(Path(f"/proc/{process}/task").iterdir())
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    except OSError:
+        return []

@@ -8,6 +8,7 @@ found.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -221,8 +222,8 @@ def anchor(law: RowSteps, weights: NDArray[np.object_]) -> Matrix:
     return np.column_stack([np.full(len(level), law.cells.parts * anchors.UNIT), level])
 
 
-class _Sweep(NamedTuple):
-    """Bounds of one place by others, in the order of the places."""
+class _Pairs(NamedTuple):
+    """Bounds of cells by the levels of others in a row, each with a cost of its own."""
 
     place: Integers
     start: Integers
@@ -230,19 +231,89 @@ class _Sweep(NamedTuple):
     cost: Vector
 
     @classmethod
-    def of(cls, here: Integers, there: Integers, cost: Vector) -> _Sweep:
+    def of(cls, here: Integers, there: Integers, cost: Vector) -> _Pairs:
         order = np.argsort(here, kind="stable")
         place, start = np.unique(here[order], return_index=True)
         return cls(place, start, there[order], cost[order])
 
-    def settle(self, level: Vector, keep: np.ufunc) -> None:
+    def best(self, row: Vector, keep: np.ufunc) -> Vector:
+        return np.asarray(keep.reduceat(row[self.other] + self.cost, self.start))
+
+
+class _Runs(NamedTuple):
+    """The same by runs of others at one cost: of each run the preferred level is that of two parts which cover it."""
+
+    place: Integers
+    power: Integers
+    first: Integers
+    last: Integers
+    cost: float
+
+    @classmethod
+    def of(cls, here: Integers, there: Integers, cost: float) -> _Runs:
+        order = np.argsort(here, kind="stable")
+        place, start = np.unique(here[order], return_index=True)
+        first, last = (keep.reduceat(there[order], start) for keep in (np.minimum, np.maximum))
+        power = np.frexp(last - first + 1)[1] - 1
+        return cls(place, power, first, last - 2**power + 1, cost)
+
+    def best(self, row: Vector, keep: np.ufunc) -> Vector:
+        parts = np.tile(row, (int(self.power.max()) + 1, 1))  # of 1, 2, 4, ... cells from each on
+        for k, part in enumerate(parts[1:]):
+            part[: -(2**k)] = keep(parts[k, : -(2**k)], parts[k, 2**k :])
+        return np.asarray(keep(parts[self.power, self.first], parts[self.power, self.last]) + self.cost)
+
+
+class _Sweep(NamedTuple):
+    """All bounds: for each row those that it sets, and the rows that they hold for, counted from it."""
+
+    bounds: Sequence[Sequence[tuple[_Pairs | _Runs, tuple[int, ...]]]]
+
+    @classmethod
+    def of(cls, law: RowSteps, epsilon: float, *, down: bool) -> _Sweep:
+        """F[here] <= F[there] + cost: `here` is bounded from above, or `there` from below."""
+        grown = _inner(rows.grown(law), law)
+        forth, back = epsilon + np.log(grown.least), epsilon - np.log(grown.most)
+        there, here = (
+            (_Pairs.of(grown.there, grown.here, back), _Pairs.of(grown.here, grown.there, forth))
+            if down
+            else (_Pairs.of(grown.there, grown.here, -forth), _Pairs.of(grown.here, grown.there, -back))
+        )
+        found: list[list[tuple[_Pairs | _Runs, tuple[int, ...]]]] = []
+        before: _Runs | None = None
+        for row in range(1, len(rows.POWERS) + 1):
+            met = _inner(rows.beside(law, row), law)
+            shrunk, moved = (
+                _Runs.of(one, other, epsilon if down else -epsilon)
+                for one, other in ((met.there, met.here), (met.here, met.there))
+            )
+            found.append([(here, (0, -1)), (there, (0, 1)), (moved, (0, 1)), (shrunk, (0,))])
+            if before is not None:
+                found[-1].append((before, (-1,)))
+            before = shrunk
+        return cls(found)
+
+    def settle(self, level: Matrix, keep: np.ufunc) -> None:
         """Move levels to their bounds until nothing changes."""
         for _ in range(MOST_SWEEPS):
-            bound = keep(level[self.place], keep.reduceat(level[self.other] + self.cost, self.start))
-            if np.array_equal(bound, level[self.place]):
+            before = level.copy()
+            for source, bounds in enumerate(self.bounds):
+                for bound, targets in bounds:
+                    best = bound.best(level[source], keep)
+                    for target in targets:
+                        if 0 <= source + target < len(level):
+                            own = level[source + target]
+                            own[bound.place] = keep(own[bound.place], best)
+            if np.array_equal(before, level):
                 return
-            level[self.place] = bound
         raise Unsolved
+
+
+def _inner(met: rows.Joined, law: RowSteps) -> rows.Joined:
+    """Without the rings, whose levels are known."""
+    last = len(law.cells.edges) - 2
+    free = (met.here > 0) & (met.here < last) & (met.there > 0) & (met.there < last)
+    return rows.Joined(met.here[free], met.there[free], met.least[free], met.most[free])
 
 
 def _settled(law: RowSteps, frame: _Frame, natural: Matrix) -> NDArray[np.object_]:
@@ -254,18 +325,18 @@ def _settled(law: RowSteps, frame: _Frame, natural: Matrix) -> NDArray[np.object
     kept = law.epsilon * (1 - SLACK / 4)
     held = _held(law, frame, kept)
     many = len(natural)
-    down, up = _Sweep.of(held.here, held.there, held.cost), _Sweep.of(held.there, held.here, -held.cost)
+    down = _Sweep.of(law, kept, down=True)
     side = np.sign(frame.mean)
     mass, mean = frame.mass.copy(), frame.mean.copy()
     mass[[0, -1]] = mean[[0, -1]] = 0
     lower, upper = held.lower.copy(), held.upper.copy()
     lower[:, [0, -1]] = upper[:, [0, -1]] = frame.first[[0, -1]]
-    up.settle(lower.ravel(), np.maximum)
-    down.settle(upper.ravel(), np.minimum)
+    _Sweep.of(law, kept, down=False).settle(lower, np.maximum)
+    down.settle(upper, np.minimum)
     height, lean = np.log(np.exp(-natural) @ mass / frame.room), np.zeros(many)
     for _ in range(MOST_TRIALS):
         level = np.minimum(natural + height[:, None] + lean[:, None] * side, upper)
-        down.settle(level.ravel(), np.minimum)
+        down.settle(level, np.minimum)
         level = np.maximum(level, lower)
         density = np.exp(-level)
         step = np.log(density @ mass / frame.room)

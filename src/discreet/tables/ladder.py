@@ -219,7 +219,11 @@ class _Ladder:
         self.free = np.zeros(self.fixed.shape, dtype=np.bool_)
         self.free[: self.rows, self.inner] = self.fixed[: self.rows, self.inner] < depth
         self.room = np.where(self.free, np.exp(-self.fixed), 0)[: self.rows].sum(axis=1)
-        self.moves = [move for move in moves(alpha, sizes) if move.least <= self.rows]
+        self.shifts = [
+            (move.shift, move.least)
+            for move in moves(alpha, sizes)
+            if move.rise == 0 and max(move.least - move.shift, 1) <= self.rows
+        ]
         self.k = k
         self.half = self._half_widths(sizes)
         self.floor = np.where(self.free, -np.inf, self.fixed)
@@ -309,19 +313,29 @@ class _Ladder:
 
     def _relax(self, levels: Matrix, step: float, keep: np.ufunc, *, sweeps: int = 400) -> None:
         """Move free levels to their neighbours' with a step, where `keep` prefers that, until nothing changes."""
-        left, right = self.inner.start, self.inner.stop
+        left, right, rows = self.inner.start, self.inner.stop, self.rows
+        never = np.inf if keep is np.minimum else -np.inf
+        toll, free = np.where(self.free, step, never)[:rows, left:right], levels[:rows, left:right]
         for _ in range(sweeps):
             self.sweeps += 1
             if self.sweeps > MOST_SWEEPS:
                 raise Unsolved
-            before = levels.copy()
-            for rise, shift, least in self.moves:
-                lower, upper = slice(least - 1, self.rows), slice(least - 1 + rise, self.rows + rise)
-                here, there = levels[lower, left:right], levels[upper, left - shift : right - shift]
-                keep(here, there + step, out=here, where=self.free[lower, left:right])
-                here, there = levels[upper, left:right], levels[lower, left + shift : right + shift]
-                keep(here, there + step, out=here, where=self.free[upper, left:right])
-            if np.array_equal(before, levels):
+            before = free.copy()
+            for shift, least in self.shifts:
+                # x <= rows becomes any of max(x, least) .. x + shift.
+                start = max(least - shift, 1)
+                there = levels[least - 1 : rows + shift, left - shift : right - shift]
+                few = keep.accumulate(there[:shift], axis=0)[start + shift - least : rows + shift - least + 1]
+                best = np.concatenate([few, _windows(there, shift + 1, keep)])
+                here = free[start - 1 :]
+                keep(here, best + toll[start - 1 :], out=here)
+                # x >= least was any of max(x - shift, 1) .. x.
+                there = levels[start - 1 : rows, left + shift : right + shift]
+                few = keep.accumulate(there[:shift], axis=0)[least - 1 :] if least <= shift else there[:0]
+                best = np.concatenate([few, _windows(there, shift + 1, keep)])
+                here = free[least - 1 :]
+                keep(here, best + toll[least - 1 :], out=here)
+            if np.array_equal(before, free):
                 return
 
     def _half_widths(self, sizes: int) -> Vector:
@@ -332,6 +346,15 @@ class _Ladder:
         x = np.arange(1, sizes)
         low, high = np.ceil(x / span).astype(int), np.floor(x * span).astype(int)
         return np.asarray(np.where(x * float(self.alpha) <= 1, 0.5, (total[high] - total[low - 1]) / (high - low + 1)))
+
+
+def _windows(rows: Matrix, many: int, keep: np.ufunc) -> Matrix:
+    """The preferred level of so many neighbouring rows, for each run of them."""
+    width = 1
+    runs = max(len(rows) - many + 1, 0)
+    while 2 * width <= many:
+        rows, width = keep(rows[:-width], rows[width:]), 2 * width
+    return np.asarray(keep(rows[:runs], rows[many - width : many - width + runs]) if runs else rows[:0])
 
 
 def _best_plateau(step: int, epsilon: float) -> float:

@@ -174,11 +174,10 @@ def backtest_changes(
         raise DataError(f"{periods} periods are not a backtest; ask for 1 or more.", about="periods")
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    beside = Beside.of(
-        panel, held, columns, indicators, known, calendar, horizon=horizon, hierarchy=hierarchy, gaps=gaps, coming=False
-    )
+    beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps, coming=False)
     tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
     held = held if tree is None else tree.panel
+    beside = beside if beside is None or tree is None else beside.at_levels(tree)
     made = (
         forecast_cases(held, methods=methods, horizon=horizon, season=season, past=periods + LEARN, progress=progress)
         if forecasts is None

@@ -289,7 +289,8 @@ def exception_report(
         series, and the list has no alarm that only repeats another (see `levels`); it needs a capacity.
     indicators, known, calendar : columns that models of large changes read beside the series (see `indicators`). They
         are read up to the origin; or ahead, such as holidays and promotions, from rows of the coming period without a
-        value or from a calendar of `t` and such columns. The past decides whether these models rank.
+        value or from a calendar of `t` and such columns. A sum has the means of its series' columns. The past decides
+        whether these models rank.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -304,9 +305,7 @@ def exception_report(
     lo, hi = roc.false_positive_range(fpr)
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    beside = Beside.of(
-        panel, held, columns, indicators, known, calendar, horizon=horizon, hierarchy=hierarchy, gaps=gaps
-    )
+    beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps)
     if hierarchy and by_value:
         raise DataError(
             "Levels and a ranking by value were asked for. Sums are larger than their parts, and would come first. "
@@ -315,6 +314,7 @@ def exception_report(
         )
     tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
     held = held if tree is None else tree.panel
+    beside = beside if beside is None or tree is None else beside.at_levels(tree)
     made = (
         forecast_cases(
             held,

@@ -6,7 +6,7 @@ that is forecast (`known`). Two forecasts of the series itself are added, in uni
 fitted again at every origin, to the cases whose outcomes were known there: least squares of the change (`indicators`),
 and ranking by lists of the large changes (`indicators_rank`), which is fitted to the purpose. They are compared with
 other methods, and the past decides which method ranks. A forecast of a period never sees a lagged column of that
-period.
+period. Sums of series (`levels`) have the means of their series' columns.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from discreet.change.calendar import usual_season
 from discreet.change.cases import Cases, check_horizon
 from discreet.change.forecasters import BUILT_IN
 from discreet.change.judged import Rules
+from discreet.change.levels import Branches
 from discreet.change.listwise import list_regression
 from discreet.change.panel import Gaps, TidyPanel, named, spelled, told
 from discreet.change.scored import Gold, score
@@ -79,7 +80,6 @@ class Beside:
         calendar: Any,
         *,
         horizon: int,
-        hierarchy: Sequence[str] = (),
         coming: bool = True,
         gaps: Gaps = "skip",
     ) -> Beside | None:
@@ -87,18 +87,21 @@ class Beside:
         wanted = asked(lagged, known, calendar)
         if not wanted:
             return None
-        about = "indicators" if wanted.lagged else "known"
-        if hierarchy or isinstance(data, TidyPanel):
+        if isinstance(data, TidyPanel):
             raise DataError(
-                "Indicators were given for sums of series." if hierarchy else "Indicators were given without a table.",
+                "Indicators were given without a table.",
                 "They are columns of the panel's table, one number for each series and period.",
-                "Leave the hierarchy out." if hierarchy else "Give the table or its file.",
-                about=about,
+                "Give the table or its file.",
+                about="indicators" if wanted.lagged else "known",
             )
         check_horizon(horizon)
         table = tidy.renamed(data, names or {}, what="panel")
         read = read_indicators(table, panel, wanted, horizon=horizon, coming=coming, gaps=gaps)
         return cls(wanted, read, horizon)
+
+    def at_levels(self, tree: Branches) -> Beside:
+        """The same for series and sums: an indicator of a sum is the mean of those of its series."""
+        return replace(self, columns={name: tree.means(column) for name, column in self.columns.items()})
 
     def modelled(self, made: Cases, gold: Gold, *, season: int | None, rules: Rules) -> Cases:
         """Cases with forecasts of both models beside those that they have."""

@@ -58,6 +58,18 @@ class Branches:
             found += np.bincount(column[there], weights=of_leaves[there], minlength=len(found))
         return found
 
+    def means(self, of_leaves: Matrix) -> Matrix:
+        """Means over the leaves of every row of the panel, in each period over those that have a number there."""
+        known = np.isfinite(of_leaves)
+        total, number = np.zeros((2, len(self.panel), of_leaves.shape[1]))
+        total[self.leaves], number[self.leaves] = np.where(known, of_leaves, 0.0), known
+        for column in self.above.T:
+            there = column >= 0
+            np.add.at(total, column[there], np.where(known, of_leaves, 0.0)[there])
+            np.add.at(number, column[there], known[there])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(total / number)
+
     def level_of(self, row: int) -> str:
         """The kind of a row of the panel: the name of a level, or "series"."""
         places = np.flatnonzero((self.above == row).any(axis=0))

@@ -103,14 +103,20 @@ def _without_folders(text: str, arguments: dict[str, Any]) -> str:
 
 
 def exceptions(
-    panel: str, forecasts: str | None, options: dict[str, Any], columns: dict[str, str] | None = None
+    panel: str,
+    forecasts: str | None,
+    options: dict[str, Any],
+    columns: dict[str, str] | None = None,
+    calendar: str | None = None,
 ) -> dict[str, Any]:
-    """The exception report on a panel of series; `columns` are what ours are called in it."""
+    """The exception report on a panel of series; `columns` are what ours are called in it and in the calendar."""
     from discreet.change.exceptions import exception_report
-    from discreet.change.tidy import in_our_names
+    from discreet.change.tidy import in_our_names, renamed
 
     rows, made = in_our_names(panel, forecasts, columns or {})
-    found = exception_report(rows, made, **options)
+    theirs = {ours: name for ours, name in (columns or {}).items() if ours == "t" != name}
+    days = None if calendar is None else renamed(calendar, theirs, what="calendar")
+    found = exception_report(rows, made, calendar=days, **options)
     return found.to_dict() | {"summary": found.summary()}
 
 

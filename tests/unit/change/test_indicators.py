@@ -10,7 +10,9 @@ from scipy.optimize import minimize
 from discreet.change.backtest import backtest_changes
 from discreet.change.exceptions import exception_report
 from discreet.change.indicators import NAMES
+from discreet.change.levels import branches
 from discreet.change.listwise import list_regression
+from discreet.change.panel import read_panel
 from discreet.errors import DataError, FitError
 from faults_of import about
 
@@ -70,11 +72,55 @@ def test_nothing_is_read_ahead_of_its_time():
     }
     after = exception_report(table(poisoned), **asked)
     assert before.rows == after.rows and before.method == after.method
+    where = {"region": np.repeat([f"R{k % 8}" for k in range(SERIES)], MONTHS + 1)}
+    both = [exception_report(table(each | where), hierarchy=["region"], **asked) for each in (data, poisoned)]
+    assert both[0].rows == both[1].rows and both[0].method == both[1].method
     asked = {"capacity": 5, "periods": 10, "methods": ["naive"], "indicators": ["price"], "known": ["holiday"]}
     past = {name: np.array(each)[np.isfinite(data["value"])] for name, each in poisoned.items()}  # no coming month
     one, other = (backtest_changes(table(each), **asked).rows for each in (data, past))
     early = [row for row in one if row["t"] <= "2023-06"]
     assert len(early) >= 4 and early == other[: len(early)]
+
+
+def regions(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Prices that rise for whole regions; in the last month before the coming one they rise in R1."""
+    rng = np.random.default_rng(9)
+    region = np.arange(SERIES) % 8
+    dear = rng.random((8, MONTHS + 1)) < 0.05
+    dear[:, MONTHS - 1] = np.arange(8) == 1
+    price = np.where(dear, 14.0, 10.0)[region] + rng.normal(0, 0.2, (SERIES, MONTHS + 1))
+    value = rng.normal(100, 2, price.shape)
+    value[:, 1:] -= 5 * (price[:, :-1] - 10)
+    value[:, -1] = np.nan
+    where = np.repeat([f"R{k}" for k in region], MONTHS + 1)
+    return data | {"price": price.ravel(), "value": value.ravel(), "region": where}
+
+
+def test_sums_have_the_means_of_their_series():
+    data = table(regions(sales()))
+    report = exception_report(
+        data, capacity=1, methods=QUICK, indicators=["price"], known=["holiday"], hierarchy=["region"]
+    )
+    dear = {"R1", *(f"s{i:02d}" for i in range(1, SERIES, 8))}
+    assert {row["series"] for row in report.flagged} <= dear and report.method in NAMES
+    assert next(row["series"] for row in report.rows if row["series"].startswith("R")) == "R1"
+    plain = exception_report(data, capacity=1, methods=QUICK, hierarchy=["region"])
+    assert report.pauc > 1.5 * plain.pauc
+    asked = {"periods": 8, "capacity": 2, "methods": QUICK, "hierarchy": ["region"]}
+    assert {row["method"] for row in backtest_changes(data, indicators=["price"], **asked).rows} <= {*NAMES}
+
+
+def test_means_of_sums_by_hand():
+    """By hand, with a series that has no number in one period."""
+    data = regions(sales())
+    panel = read_panel(table(data))
+    tree = branches(table(data), panel, ["region"])
+    column = np.random.default_rng(1).normal(size=(len(panel), 5))
+    column[3, 2] = np.nan
+    found = tree.means(column)
+    for row in range(len(tree.panel)):
+        inside = np.ma.masked_invalid(column[tree.within(row)]).mean(axis=0)
+        assert found[row] == pytest.approx(inside.filled(np.nan), nan_ok=True)
 
 
 def test_a_gap_means_the_same_for_indicators():
@@ -128,7 +174,6 @@ def test_holidays_from_a_calendar_are_those_of_the_panel():
         ({}, {"calendar": {"t": ["2020-01"], "holiday": [1.0]}}, "known"),
         ({}, {"known": ["holiday"], "calendar": {"t": ["2020-01"] * 2, "holiday": [1.0, 0.0]}}, "calendar"),
         ({}, {"indicators": ["price"], "policy": "absolute"}, "indicators"),
-        ({}, {"indicators": ["price"], "hierarchy": ["region"]}, "indicators"),
     ],
 )
 def test_bad_input_is_found_first(change, asked, subject, monkeypatch):

@@ -152,6 +152,34 @@ def test_a_report_by_levels(client: Any, csrf: Any) -> None:
     assert refused.status_code == 409 and 'value="county"' in refused.text
 
 
+@pytest.mark.usefixtures("unfenced")
+def test_a_report_with_indicators_and_a_calendar(client: Any, csrf: Any, tmp_path: Any) -> None:
+    """What the form asks for is what the function gives; a column that does not exist stays in the form."""
+    rng = np.random.default_rng(0)
+    price = np.where(rng.random((30, 40)) < 0.05, 14.0, 10.0) + rng.normal(0, 0.2, (30, 40))
+    value = rng.normal(100, 2, (30, 40))
+    value[:, 1:] -= 5 * (price[:, :-1] - 10)
+    rows = [f"s{k:02d},{t},{value[k, t]:.3f},{price[k, t]:.3f},R{k % 3}" for k in range(30) for t in range(40)]
+    texts = {
+        "panel": "\n".join(["series,month,value,price,region", *rows]),
+        "calendar": "\n".join(["month,holiday", *(f"{t},{int(t % 9 == 4)}" for t in range(41))]),
+    }
+    files = {name: (f"{name}.csv", text) for name, text in texts.items()}
+    data = {"csrf": csrf(client), "time": "month", "indicators": "price", "known": "holiday", "capacity": "4"}
+    made = client.post("/changes", data=data | {"hierarchy": "region"}, files=files, headers=ORIGIN)
+    assert made.status_code == 303, made.text
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_text(text.replace("month", "t"))
+    asked = {"indicators": ["price"], "known": ["holiday"], "capacity": 4, "hierarchy": ["region"]}
+    found = exception_report(tmp_path / "panel.csv", calendar=tmp_path / "calendar.csv", **asked)
+    assert found.method.startswith("indicators")
+    assert found.summary() in html.unescape(client.get(made.headers["location"]).text)
+    for wrong in ({"indicators": "cost"}, {"known": ""}):
+        refused = client.post("/changes", data=data | wrong, files=files, headers=ORIGIN)
+        assert refused.status_code == 409
+        assert f'name="indicators" value="{wrong.get("indicators", "price")}"' in refused.text
+
+
 def test_a_model_on_a_file_of_ones_own(client: Any, csrf: Any, tmp_path: Any) -> None:
     rng = np.random.default_rng(2)
     group = np.repeat(np.arange(12), 10)

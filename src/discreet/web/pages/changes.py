@@ -58,6 +58,10 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
         lambda text: len(text) <= LONGEST,
         "a few columns of the panel with commas between, from the top down, or nothing",
     ),
+    **{
+        name: ("", lambda text: len(text) <= LONGEST, "a few columns with commas between, or nothing")
+        for name in ("indicators", "known")
+    },
     "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
@@ -111,6 +115,7 @@ def _form(
         compared=compared,
         differ=differ,
         renamed=any((given or {}).get(key, usual) != usual for key, usual in COLUMNS.items()),
+        led=any((given or {}).get(key) for key in ("indicators", "known")),
         reports=analyses.listed(here.store, "exceptions", asking),
         megabytes=here.desk.settings.upload_megabytes,
         accept=ACCEPT,
@@ -144,15 +149,15 @@ async def report(request: Request, here: At, analyst: Analyst, form: Form) -> Re
 
 def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]) -> str:
     """The name of the result."""
-    with kept(form, "panel", "forecasts") as files:
+    with kept(form, "panel", "forecasts", "calendar") as files:
         if "panel" not in files:
             raise DataError(
                 "No panel was sent. It is a CSV or Parquet file with a row for each series and period. Choose one.",
                 about="panel",
             )
         columns = {ours: str(form.get(key, "")).strip()[:LONGEST] or ours for key, ours in COLUMNS.items()}
-        arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
-        found = confined("exceptions", arguments | {"columns": columns})
+        sent = {field: files.get(field) for field in ("panel", "forecasts", "calendar")}
+        found = confined("exceptions", sent | {"options": options, "columns": columns})
     title = f"Large {'change' if options['direction'] == 'both' else options['direction']}s ahead"
     return analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
 
@@ -176,7 +181,10 @@ def _options(form: FormData) -> dict[str, Any]:
         "cost_ratio": float(given["cost_ratio"]),
         "capacity": int(given["capacity"]) if given["capacity"] else None,
         "season": int(given["season"]) if given["season"] else None,
-        "hierarchy": [name.strip() for name in given["hierarchy"].split(",") if name.strip()],
+        **{
+            key: [name.strip() for name in given[key].split(",") if name.strip()]
+            for key in ("hierarchy", "indicators", "known")
+        },
     }
 
 

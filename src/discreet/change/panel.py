@@ -115,6 +115,7 @@ def read_panel(
             about="panel",
         )
     matrix = matrix[keep]
+    _refuse_constant(series.known[keep], matrix)
     held = np.flatnonzero(np.isfinite(matrix).any(axis=0))
     matrix = matrix[:, held[0] : held[-1] + 1]
     present = np.isfinite(matrix)
@@ -198,6 +199,16 @@ def _refuse_future(series: tidy.Labels, t: tidy.Labels, until: Any) -> None:
         )
 
 
+def _refuse_constant(names: np.ndarray, matrix: Matrix) -> None:
+    if not (np.nanmax(matrix, axis=1) > np.nanmin(matrix, axis=1)).any():
+        raise DataError(
+            f"No series can be judged: all {len(names):,} are constant in every period: {told(names)}.",
+            "A series needs a history that varies.",
+            "Check the column of values.",
+            about="panel",
+        )
+
+
 def _one_calendar(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
     """Periods of one calendar; series that do not fit into that of most are set aside."""
     whole = completed(t.known)
@@ -221,8 +232,12 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
     count = np.bincount(series.code)
     order = np.argsort(series.code, kind="stable")
     bounds = np.append(0, np.cumsum(count))
+
+    def own_dates(k: int) -> Integers:
+        return np.unique(t.code[order[bounds[k] : bounds[k + 1]]])
+
     for k in np.argsort(-count, kind="stable")[:TRIED]:
-        own = np.unique(t.code[order[bounds[k] : bounds[k + 1]]])
+        own = own_dates(k)
         if len(own) < 3 or not _regular(t.known[own]):
             continue
         rule = calendar(t.known[own]).rule
@@ -234,7 +249,22 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
                 apart[int(stranger)] = "has dates of another frequency than most series"
             used = np.unique(t.code[~odd])
             return tidy.Labels(t.known[used], np.where(odd, -1, np.searchsorted(used, t.code)))
+        other = own_dates(strangers[0])
+        if len(series.known) - len(strangers) > 1 and len(other) > 2 and _regular(t.known[other]):
+            fitting = np.setdiff1d(np.arange(len(series.known)), strangers)
+            raise DataError(
+                f"The panel has several frequencies: {len(fitting):,} series have dates such as "
+                f"{_some(t.known[own])}: {told(series.known[fitting])}; {len(strangers):,} have others, such as "
+                f"{_some(t.known[other])}: {told(series.known[strangers])}.",
+                "Most series of a panel have one frequency; others are set aside.",
+                "Give a file for each frequency.",
+                about="panel",
+            )
     return t
+
+
+def _some(dates: np.ndarray) -> str:
+    return " and ".join(spelled(date) for date in dates[:2])
 
 
 def _on(rule: Any, label: Any) -> bool:

@@ -285,3 +285,21 @@ def test_midnight_is_an_hour_of_hours_and_no_part_of_a_day(frequency, coming):
     hours = frequency in ("h", "30min")
     assert spelled(read_panel(panel).periods[48]) == (times[48].isoformat()[:16] if hours else str(times[48].date()))
     assert {row["t"] for row in exception_report(panel, capacity=3).to_arrow().to_pylist()} == {coming}
+
+
+def test_two_frequencies_without_a_majority_are_said_with_names():
+    months = [f"2021-{m:02d}-01" for m in range(1, 13)]
+    weeks = [str(np.datetime64("2021-01-03") + 7 * k) for k in range(12)]
+    rows = [(f"s{i}", day, float(i * k % 7)) for i in range(8) for k, day in enumerate(weeks if i % 2 else months)]
+    series, t, value = zip(*rows, strict=True)
+    with pytest.raises(DataError, check=about("panel")) as caught:
+        read_panel({"series": series, "t": t, "value": value})
+    assert all(word in str(caught.value) for word in ("several frequencies", "2021-02-01", "2021-01-10", "s0", "s7"))
+
+
+def test_a_panel_without_any_change_is_refused_before_anything_is_forecast():
+    table = {"series": ["a"] * 5 + ["b"] * 5, "t": [*range(5)] * 2, "value": [7.0] * 5 + [1.0] * 5}
+    with pytest.raises(DataError, check=about("panel")) as caught:
+        read_panel(table)
+    assert "all 2 are constant in every period: a, b" in str(caught.value)
+    read_panel(table | {"value": [7.0] * 5 + [1.0] * 4 + [2.0]})

@@ -293,7 +293,7 @@ def test_two_frequencies_without_a_majority_are_said_with_names():
     rows = [(f"s{i}", day, float(i * k % 7)) for i in range(8) for k, day in enumerate(weeks if i % 2 else months)]
     series, t, value = zip(*rows, strict=True)
     with pytest.raises(DataError, check=about("panel")) as caught:
-        read_panel({"series": series, "t": t, "value": value})
+        read_panel({"series": series, "t": np.array(t, dtype="datetime64[D]"), "value": value})
     assert all(word in str(caught.value) for word in ("several frequencies", "2021-02-01", "2021-01-10", "s0", "s7"))
 
 

@@ -29,6 +29,7 @@ from discreet.lmm.private.shares import (
     MOST_SQUARES,
     TYPICAL,
     SumCosts,
+    TermCosts,
     by_roots,
     default_split,
     shares_for,
@@ -193,8 +194,10 @@ def mechanism_for(
     among_terms: list[Fraction] = []
     if public.others:
         within = by_roots(costs, pure=pure)
-        sizes = [_term_sums(public, units, part, at) for part, at in zip(public.random_parts, reach.terms, strict=True)]
-        default, among_terms = terms_split(request, costs, within, sizes, rows=public.rows, together=reach.rows)
+        terms = [
+            _term_costs(public, units, part, at) for part, at in zip(public.random_parts, reach.terms, strict=True)
+        ]
+        default, among_terms = terms_split(request, costs, within, terms, rows=public.rows, together=reach.rows)
     elif reach.rows > 1:
         alone = zip(public.parts, Reach.of_rows(public, units).pieces, strict=True)
         single = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in alone])
@@ -222,15 +225,14 @@ def mechanism_for(
     return MomentNoise(tuple(parts), squares, public.rows, reach.rows)
 
 
-def _term_sums(
-    public: PublicDesign, units: Units, part: tuple[int, int, Piece], reach: Vector
-) -> tuple[Vector, Vector, float]:
-    """Sums of squares of the columns behind each sum, their reach in the columns' units, and their mean square."""
+def _term_costs(public: PublicDesign, units: Units, part: tuple[int, int, Piece], reach: Vector) -> TermCosts:
+    """Of the sums of one piece of a random term, in the columns' units."""
     term, start, piece = part
     assert public.others is not None
     own = slice(start, start + piece.width(public.design.levels))
     unit = float(np.sqrt((public.others.places[term].unit[own] ** 2).sum()))
-    return public.others.sizes(term)[:, own].ravel(), reach * units.step.get(piece.monomial, 1.0), unit
+    squares = public.others.sizes(term)[:, own].ravel()
+    return TermCosts(squares, reach * units.step.get(piece.monomial, 1.0), unit, piece.monomial != ONE)
 
 
 def _scales(reach: Vector, spent: Pure | Concentrated) -> Vector:

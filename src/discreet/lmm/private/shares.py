@@ -24,8 +24,10 @@ HOPELESS = 0.1**2  # if not even this variance, in widths squared, is seen with 
 LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
-CLEARLY = 0.5  # of the expected error with sums by group: a model without them that errs less than this replaces them
-NOTABLY = 0.97  # of the expected error with all sums of slopes and crossed factors: what fewer must fall below
+CLEARLY = 0.62  # of the expected error with sums by group: a model without them that errs less than this replaces them
+NOTABLY = 0.97  # of the expected error with fewer sums of slopes and crossed factors: what more must fall below
+WORTH = 0.02  # least share of sums by group that is drawn: with less they tell nothing
+SLOPES = 0.25  # variance of what a slope adds to a row, in that of an intercept
 TRIED = 150  # shares of protected groups
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
 
@@ -109,30 +111,57 @@ def default_split(
     lost = parts.lost(public.n, 1 - squares - fixed, fixed, within, worth=worth, pure=pure)
     best = float(fixed[int(np.argmin(lost))])
     none = parts.lost(public.n, np.zeros(1), np.array([1 - squares]), within, worth=worth, pure=pure)
-    if together == 1 and not (request.lagged or request.lags) and float(none[0]) < CLEARLY * float(lost.min()):
+    hidden = float(none[0]) < CLEARLY * float(lost.min()) or 1 - squares - best < WORTH
+    if together == 1 and not (request.lagged or request.lags) and hidden:
         return _without_groups(squares)
     shares = np.array([1 - squares - best, best, squares])
     return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class TermCosts:
+    """The sums of one piece of a random term.
+
+    Attributes
+    ----------
+    squares, reach : of each sum, the sum of squares of its column and what a row can change.
+    unit : root mean square of the columns; `slope`, whether they are more than an intercept's.
+    """
+
+    squares: Vector = field(repr=False)
+    reach: Vector = field(repr=False)
+    unit: float
+    slope: bool
+
+    @property
+    def supposed(self) -> float:
+        """The variance of an effect: a slope adds less to a row than an intercept does."""
+        return TYPICAL[0] * (SLOPES if self.slope else 1.0) / self.unit**2
+
+    @property
+    def cost(self) -> float:
+        there = self.squares > 0
+        return float((self.reach[there] ** 2 / self.squares[there]).sum())
+
+    def lost(self, d: Vector) -> Vector:
+        """Expected squared error of fitted values, by the variance of the noise of a reach of one."""
+        K, own, noisy = self.squares, self.supposed, d[:, None] * self.reach**2
+        return np.asarray((K * own * noisy / (K**2 * own + K * TYPICAL[1] + noisy)).sum(axis=1))
 
 
 def terms_split(
     request: ModelRequest,
     costs: Vector,
     within: list[Fraction],
-    sizes: list[tuple[Vector, Vector, float]],
+    terms: list[TermCosts],
     *,
     rows: int,
     together: int,
 ) -> tuple[dict[str, Fraction], list[Fraction]]:
-    """For a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums.
-
-    `sizes` has, for the sums of each piece of a random term, the sums of squares of their columns, their reach and the
-    root mean square of the columns: an effect is supposed to add as much to a row as an intercept's would.
-    """
+    """For a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums."""
     pure, worth = isinstance(request.loss, Pure), worth_of(request)
-    sigma2 = TYPICAL[1]
     squares = SumCosts(costs, np.empty(0), together).squares(rows, worth)
-    roots = np.array([float((r[K > 0] ** 2 / K[K > 0]).sum()) for K, r, _ in sizes])
+    roots = np.array([term.cost for term in terms])
     shares = (1 - squares) * SHARES
 
     def lost(drawn: Integers, fixed: Vector) -> tuple[Vector, dict[int, Fraction]]:
@@ -141,34 +170,32 @@ def terms_split(
         found = np.zeros(len(fixed))
         for cost, part in zip(costs, within, strict=True):
             found += cost * noise(fixed * float(part), worth, pure=pure)
-        for i, (K, r, unit) in enumerate(sizes):
-            own = TYPICAL[0] / unit**2
+        for i, term in enumerate(terms):
             if i in among:
-                d = noise((1 - squares - fixed) * float(among[i]), worth, pure=pure)[:, None] * r**2
-                found += (K * own * d / (K**2 * own + K * sigma2 + d)).sum(axis=1)
+                found += term.lost(noise((1 - squares - fixed) * float(among[i]), worth, pure=pure))
             else:
-                found += float(K.sum()) * own
+                found += float(term.squares.sum()) * term.supposed
         return found, among
 
-    fixed = shares
-    every = np.arange(len(sizes))
+    fixed, every = shares, np.arange(len(terms))
     seen = []
-    for (K, r, unit), share in zip(sizes, by_roots(roots, pure=pure), strict=True):
-        d = noise(np.array(GROUPS * float(share)), worth, pure=pure) * (r / unit) ** 2
-        seen.append(_least_seen(K / unit**2, sigma2, d, 3.0 if pure else 0.0) < HOPELESS)
+    for term, share in zip(terms, by_roots(roots, pure=pure), strict=True):
+        d = noise(np.array(GROUPS * float(share)), worth, pure=pure) * (term.reach / term.unit) ** 2
+        seen.append(_least_seen(term.squares / term.unit**2, TYPICAL[1], d, 3.0 if pure else 0.0) < HOPELESS)
     if any(seen):
         fixed = np.minimum(fixed, 1 - squares - GROUPS)
     fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
     errors, among = lost(every, fixed)
-    least, best = float(errors.min()), float(fixed[int(np.argmin(errors))])
+    best = float(fixed[int(np.argmin(errors))])
     if together == 1 and not request.lagged:
-        limit = NOTABLY * least
-        for count in range(len(sizes)):  # the cheapest sums alone, or none
-            some = np.sort(np.argsort(roots, kind="stable")[:count])
-            tried = shares if count else np.array([1 - squares])
-            errors, own = lost(some, tried)
-            if float(errors.min()) < limit:
-                limit, best, among = float(errors.min()), float(tried[int(np.argmin(errors))]), own
+        tried = [(np.sort(np.argsort(roots, kind="stable")[:count]), shares) for count in range(1, len(terms))]
+        tried = [(every[:0], np.array([1 - squares])), *tried, (every, fixed)]
+        limit = np.inf
+        for drawn, own in tried:  # none, the cheapest sums, all of them: more where they are expected to gain notably
+            errors, shared = lost(drawn, own)
+            at = int(np.argmin(errors))
+            if float(errors[at]) < limit and (not len(drawn) or 1 - squares - own[at] >= WORTH):
+                limit, best, among = NOTABLY * float(errors[at]), float(own[at]), shared
     given = [among.get(i, Fraction(0)) for i in every.tolist()]
     if not any(given):
         return _without_groups(squares), given

@@ -100,6 +100,33 @@ def test_a_linear_model_has_no_effects() -> None:
     assert len(told.effects) == len(told.least) == 0 and (told.fixed > 0).all()
 
 
+@pytest.mark.parametrize(
+    ("terms", "epsilon", "drawn"),
+    [
+        ("(1 | county)", 0.05, []),
+        ("(1 | county/season)", 0.1, []),
+        ("(1 | county)", 0.5, [0]),
+        ("(1 + quarter | county)", 0.05, []),
+        ("(1 + quarter | county)", 0.75, [62]),
+        ("(1 + quarter | county)", 4, [62, 62]),
+    ],
+)
+def test_sums_that_cost_more_than_they_tell_are_not_drawn(terms: str, epsilon: float, drawn: list[int]) -> None:
+    """Before, sums whose noise hid everything had a thousandth of the loss, and slopes were drawn as intercepts are."""
+    rng, rows = np.random.default_rng(6), 48_000
+    data = {
+        "jcr": np.zeros(rows),
+        "county": np.array([f"c{i}" for i in rng.integers(0, 62, rows)]),
+        "industry": np.array([f"i{i}" for i in rng.integers(0, 20, rows)]),
+        "season": rng.integers(1, 5, rows).astype(str),
+        "quarter": rng.integers(0, 40, rows),
+    }
+    columns = ["county", "industry", "season", "quarter"]
+    asked = release_mixed.ask(f"jcr ~ 0 + industry + quarter + {terms}", epsilon=epsilon, public=columns, seed=1)
+    parts = asked.offer(data).details["parts"]
+    assert [part["columns"] for part in parts[:-2]] == drawn  # none by custom of nested groups; then industry, quarter
+
+
 @pytest.mark.parametrize(("terms", "epsilon"), [("(1 | county)", 0.1), ("(1 + quarter | county)", 0.04)])
 def test_at_small_epsilon_a_mixed_model_is_no_worse_than_the_linear_one(terms: str, epsilon: float) -> None:
     """Correlations of fitted values with the response over draws; with more to spend county effects are drawn."""

@@ -22,7 +22,7 @@ KEPT, TOGETHER = 512, 32
 """Laws that are kept, and long shifts that are computed at a time."""
 
 LEAST = -600.0
-"""Probabilities whose logarithms are below are not compared."""
+"""Smaller logarithms of probabilities count as this: no loss is overstated, and what one cell cannot give is found."""
 
 _TAIL = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
 HALF, FAR = _TAIL.size, np.concatenate([-_TAIL[::-1], _TAIL])
@@ -84,11 +84,10 @@ def integer_supremum(mechanism: IntegerMechanism, pairs: Neighbours) -> tuple[fl
         others = seen(y, row, int(seconds[0, start])).shifted(shifts)
         earlier = zip(*distinct[3:, start:stop].tolist(), seconds[1, start:stop].tolist(), strict=True)
         losses = np.abs(np.stack([seen(*state).outputs for state in earlier]) - others[some])
-        most = np.fmax.reduce(losses, axis=1, initial=0.0)
-        at = int(np.argmax(most))
-        if most[at] > worst:
-            worst, found = float(most[at]), int(first[start + at])
-            output = float(OUTPUTS[int(np.nanargmax(losses[at]))])
+        at, place = divmod(int(np.argmax(losses)), OUTPUTS.size)
+        if not losses[at, place] <= worst:  # what is no number is found first
+            worst = float(np.nan_to_num(losses[at, place], nan=np.inf))
+            found, output = int(first[start + at]), float(OUTPUTS[place])
     return worst, found, output
 
 
@@ -102,11 +101,10 @@ class _Seen:
         self.outputs = np.concatenate([wide[:HALF], self.near[SPAN:], wide[-HALF:]])
 
     def log(self, j: Integers) -> Vector:
-        """ln P(noise = j), or no number where it is next to nothing."""
+        """ln P(noise = j), or no number where that is no probability."""
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.log(self.probability(j.ravel().astype(np.float64)))
-        log[log <= LEAST] = np.nan
-        return np.asarray(log.reshape(j.shape))
+        return np.asarray(np.maximum(log, LEAST).reshape(j.shape))
 
     def shifted(self, shifts: Integers) -> Matrix:
         """The same of `OUTPUTS` less each shift, in order: integers near the count are among those that are known."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import integrate
 
+from discreet.arrays import Vector
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import exact_delta, neighbouring_cells, supremum, verify
 from discreet.tables.calibration import calibrate
@@ -170,3 +173,39 @@ def test_a_baseline_does_not_hide_an_establishment() -> None:
     claimed = replace(edge, unit=Establishments(0.1))
     verdict = verify(claimed)
     assert not verdict.holds and verdict.worst_loss > 10_000
+
+
+class _Altered:
+    """Noise that falls by a third a worker, whatever the size, with its probabilities altered."""
+
+    unit, loss, law, step, additive = Establishments("0.1"), Pure(1), Laplace(), 1, True
+
+    def __init__(self, altered: Callable[[Vector, Vector, float], Vector]) -> None:
+        self.altered = altered
+
+    def integer_probability(self, j: Vector, largest: float) -> Vector:
+        geometric = np.tanh(1 / 6) * np.exp(-np.abs(j) / 3)
+        return self.altered(j, geometric, largest)
+
+    def centre(self, count: Vector) -> Vector:
+        return count
+
+    def scale(self, largest: Vector) -> Vector:
+        return largest
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        lambda j, p, largest: np.where(np.abs(j) > 30, 0, p),
+        lambda j, p, largest: np.where((j == 3) & (largest == 5), 0, p),
+        lambda j, p, largest: np.where((j == 3) & (largest == 5), np.nan, p),
+        lambda j, p, largest: np.where((j == 3) & (largest == 5), -p, p),
+        lambda j, p, largest: np.nan * p,
+    ],
+    ids=["bounded", "gap", "no-number", "negative", "no-numbers"],
+)
+def test_noise_that_cannot_reach_an_output_is_no_noise_of_integers(altered: Callable[..., Vector]) -> None:
+    few = neighbouring_cells(Establishments("0.1"), largest=20)
+    assert verify(_Altered(lambda j, p, largest: p), neighbours=few).holds
+    assert not verify(_Altered(altered), neighbours=few).holds

@@ -58,17 +58,18 @@ report(cpu=cpu, same=bool(same), counts=int(a.counts.size))
 
 RATIO = """
 from tempfile import TemporaryDirectory
-folder, rounds, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3].split()
+folder, rounds, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")
 BY = ["place", "sector", "ownership"]
+KINDS = {"kinds": BY + ["sex", "education"], "every attribute of workers": ["state", *LODES.worker_attributes]}
 taken = {step: [] for step in steps}
 with engines.open("spark", master="local[2]", memory="1g") as engine, TemporaryDirectory() as scratch:
     engine.session.range(1).count()
     for number in range(rounds):
         jobs = dc.read_jobs(folder, schema=LODES, engine=engine, validate=False)
         ledger = f"{scratch}/{number}.db"
-        session = dc.Session(jobs, unit=dc.Establishments(alpha=0.1), budget=2, ledger=ledger, dataset="jobs")
+        session = dc.Session(jobs, unit=dc.Establishments(alpha=0.1), budget=4, ledger=ledger, dataset="jobs")
         for step in steps:
-            by = BY + ["sex", "education"] * (step == "kinds")
+            by = KINDS.get(step, BY)
             run = jobs.validate if step == "check" else lambda: session.count(by=by).release(epsilon=1)
             before = processor()
             run()
@@ -76,7 +77,7 @@ with engines.open("spark", master="local[2]", memory="1g") as engine, TemporaryD
 report(taken=taken)
 """
 ROUNDS = 6
-STEPS = ("check", "release", "kinds")
+STEPS = ("check", "release", "kinds", "every attribute of workers")
 
 
 def engines(jobs: float) -> dict[str, Any]:
@@ -94,9 +95,9 @@ def engines(jobs: float) -> dict[str, Any]:
 
 
 def ratios(jobs: float) -> dict[str, Any]:
-    """The check of rows over a release of place x sector x ownership, without and with kinds of workers."""
+    """The check of rows over releases: place x sector x ownership, without and with kinds of workers, and all kinds."""
     folder = data.jobs(jobs)
-    warm = peers.ours(PROCESSOR + RATIO, folder, ROUNDS, " ".join(STEPS))["taken"]
+    warm = peers.ours(PROCESSOR + RATIO, folder, ROUNDS, ",".join(STEPS))["taken"]
     cold = {step: peers.ours(PROCESSOR + RATIO, folder, 1, step)["taken"][step][0] for step in STEPS}
     least = {step: min(seconds[1:]) for step, seconds in warm.items()}
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,8 +170,7 @@ class Jobs:
         each attribute, the same in every table. Sizes are not negative and not huge, and no counted row appears twice.
         """
         with working(f"check {self.name}"):
-            listed = faults_of(self.passes_of_lists())
-            refuse([*listed, *faults_of(self.passes(sound_lists=not listed, may_be_empty=may_be_empty))])
+            refuse(faults_of(self.passes_of_lists, partial(self.passes, may_be_empty=may_be_empty)))
         return replace(self, validated=True, table=self.distinct())
 
     def distinct(self, *, compared: bool = True) -> Frame:

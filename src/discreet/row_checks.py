@@ -5,7 +5,7 @@ A check also knows which rows are at fault. Only the owner's own check of the da
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,11 +38,13 @@ class RowCheck:
     found : the aggregate that is true, or not zero, where it occurs. How often it does is confidential.
     rows : what rows at fault have in common; None where the fault is of all rows together, and none may have it where
         it is of their sum.
+    single : a row has the fault by itself: `found` is whether any of `rows` does.
     """
 
     fault: Fault
     found: nw.Expr
     rows: nw.Expr | None = None
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +69,41 @@ class Pass:
         found = tally(self.frame, {check.fault: check.found for check in self.checks}, step=f"check {self.table}")
         return [fault for fault, n in found.items() if n]
 
+    def wrong(self) -> Frame:
+        """One row: whether there is any fault. Faults of single rows are one aggregate, not one each."""
+        import narwhals.stable.v2 as nw
 
-def faults_of(passes: Iterable[Pass]) -> list[Fault]:
-    """The faults that rows have, of all passes; Spark is asked once, because every query has a start of its own."""
+        single = [check.rows for check in self.checks if check.single and check.rows is not None]
+        found = [check.found.cast(nw.Boolean) for check in self.checks if not check.single]
+        found += [nw.any_horizontal(*single, ignore_nulls=True).any()] if single else []
+        return self.frame.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
+
+
+def faults_of(lists: Callable[[], Iterable[Pass]], rows: Callable[..., Iterable[Pass]]) -> list[Fault]:
+    """The faults of lists and of rows; `rows` needs to know whether lists are sound.
+
+    Spark first asks in one query whether there are any.
+    """
+    asked = [*lists(), *rows(sound_lists=True)]
+    if all(one.frame.implementation.is_spark_like() for one in asked) and sound(asked):
+        return []
+    listed = [fault for one in lists() for fault in one.faults()]
+    return [*listed, *(fault for one in rows(sound_lists=not listed) for fault in one.faults())]
+
+
+def sound(passes: Iterable[Pass]) -> bool:
+    """Whether no row is at fault, in one query: on Spark each query has a start of its own. Faults take others."""
     import narwhals.stable.v2 as nw
 
-    asked = list(passes)
-    if not all(one.frame.implementation.is_spark_like() for one in asked) or len(asked) < 2:
-        return [fault for one in asked for fault in one.faults()]
-    checks = {f"n{i} {j}": check for i, one in enumerate(asked) for j, check in enumerate(one.checks)}
-    each = (
-        one.frame.select(*(check.found.alias(f"n{i} {j}") for j, check in enumerate(one.checks)))
-        for i, one in enumerate(asked)
-    )
-    found = collect(nw.concat(each, how="diagonal"), step=f"check {asked[-1].table}").to_pylist()
-    return [check.fault for name, check in checks.items() if any(row[name] for row in found)]
+    asked = [one for one in passes if one.checks]
+    if not asked:
+        return True
+    return not any(collect(nw.concat([one.wrong() for one in asked]), step="check rows")["wrong"].to_pylist())
 
 
 def each_row(fault: Fault, at_fault: nw.Expr) -> RowCheck:
     """A fault that a row has by itself."""
-    return RowCheck(fault, at_fault.any(), at_fault)
+    return RowCheck(fault, at_fault.any(), at_fault, single=True)
 
 
 def empty(name: str) -> list[RowCheck]:

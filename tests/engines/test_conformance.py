@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from discreet import engines
+from discreet import engines, row_checks
 from discreet.errors import DataError, EngineError
 from discreet.frames import collect, count_if, open_frame, repetitions, require, tally, working
 from discreet.jobs import read_jobs
@@ -290,3 +291,58 @@ def test_a_worker_is_one_job_of_an_establishment_in_every_engine(
     found = cell_statistics(jobs, workplace_by=["state"], worker_by=["sex"])
     firms = list({row["workplace"]: row for row in rows}.values())
     assert as_loop(found) == loop([*rows, elsewhere], firms, ["state"], ["sex"], {})
+
+
+def without_value(table: pa.Table, column: str) -> pa.Table:
+    rows = table.to_pylist()
+    return pa.Table.from_pylist([{**rows[0], column: None}, *rows[1:]], table.schema)
+
+
+def with_value(table: pa.Table, column: str, value: Any) -> pa.Table:
+    rows = table.to_pylist()
+    return pa.Table.from_pylist([*rows[:-1], {**rows[-1], column: value}], table.schema)
+
+
+DAMAGES: dict[str, Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table | None]]] = {
+    "nothing": lambda jobs, list_: (jobs, list_),
+    "no list": lambda jobs, list_: (jobs, None),
+    "no key": lambda jobs, list_: (without_value(jobs, "workplace"), list_),
+    "no category": lambda jobs, list_: (without_value(jobs, "sex"), list_),
+    "another category": lambda jobs, list_: (with_value(jobs, "education", "doctor"), list_),
+    "an unknown workplace": lambda jobs, list_: (with_value(jobs, "workplace", 1), list_),
+    "a worker twice": lambda jobs, list_: (pa.concat_tables([jobs, jobs.slice(7, 1)]), list_),
+    "another state than the list's": lambda jobs, list_: (with_value(jobs, "population", 5), list_),
+    "two cells of one workplace": lambda jobs, list_: (with_value(jobs, "population", 5), None),
+    "no sector in the list": lambda jobs, list_: (jobs, without_value(list_, "sector")),
+    "a workplace twice in the list": lambda jobs, list_: (jobs, pa.concat_tables([list_, list_.slice(3, 1)])),
+    "no row": lambda jobs, list_: (jobs.slice(0, 0), list_),
+}
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def test_one_query_tells_whether_rows_are_sound(
+    engine: str, tables: Any, schema: Schema, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds a fault wherever the queries that name faults do, and no other."""
+    own = request.getfixturevalue("spark") if engine == "spark" else engines.open("duckdb")
+    plain = pa.schema([(name, pa.string() if name == "state" else tables["jobs"].schema.field(name).type)
+                       for name in tables["jobs"].column_names])  # fmt: skip
+    asked = []
+    monkeypatch.setattr(row_checks, "collect", lambda frame, *, step: asked.append(step) or collect(frame, step=step))
+    for name, damage in DAMAGES.items():
+        if engine == "spark" and name not in ("nothing", "a workplace twice in the list", "another category"):
+            continue
+        rows, listed = damage(tables["jobs"].cast(plain), tables["workplace"])
+        jobs = read_jobs(rows, workplaces=listed, schema=schema, engine=own, validate=False)
+        asked.clear()
+        whole = row_checks.sound([*jobs.passes_of_lists(), *jobs.passes(sound_lists=True)])
+        assert len(asked) == 1
+        assert whole == (name in ("nothing", "no list")), name
+        if whole and engine == "spark":
+            jobs.validate()
+            assert len(asked) == 2, "the check of sound rows is one query"
+        elif whole:
+            jobs.validate()
+        else:
+            with pytest.raises(DataError):
+                jobs.validate()

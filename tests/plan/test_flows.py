@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.audit.identification import identification
 from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.owner import owner_notes
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.privacy.identification import posterior
+from discreet.release.folder import open_releases
 from discreet.review.verdict import verify_bundle
 
 PLAN = """
@@ -156,6 +159,15 @@ def test_flows_go_from_the_plan_to_the_reviewer(done: Any) -> None:
     assert "flows-q3 beside qwi.csv" in report
     assert "year: of 12 changes" in report
     assert "Job destruction rate" in report and "accessions" in report
+
+
+def test_flows_and_changes_are_attacked_below_the_bound(done: Any) -> None:
+    plan, _ = done
+    found = identification(open_releases(plan.parent / "out"))
+    ours = {row["of"]: row for row in found.attacks if row["table"] == "this release"}
+    assert {*ours} == {"flows-q2", "flows-q3", "year"} and not found.notes
+    for row in ours.values():
+        assert row["exact"] / row["cases"] <= posterior(0.5, float(found.loss.amounts["epsilon"]))
 
 
 def test_changes_beside_a_table_without_times_are_refused(tmp_path: Path) -> None:

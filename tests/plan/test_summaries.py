@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.audit.identification import identification
 from discreet.bayes import question
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.run import run
+from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
+from discreet.release.folder import open_releases
 from discreet.review.verdict import verify_bundle
 from faults_of import about
 
@@ -88,6 +91,11 @@ def test_answers(line: Path, command) -> None:
     assert (out / "m" / "basic.csv").exists()
     page = (out / "report.html").read_text()
     assert "y ~ 1 + (1 | g)" in page
+    found = identification(open_releases(out))
+    right = {row["of"]: row["exact"] / row["cases"] for row in found.attacks}
+    assert {*right} == {"p", "q", "m"} and not found.notes
+    for release, epsilon in (("p", 1), ("q", 2), ("m", 2)):
+        assert 0.5 < right[release] < posterior(0.5, epsilon)
     assert "Take any one row" in page
     assert "every count" not in page
     assert "noise was added to the statistics" in page

@@ -2,6 +2,7 @@
 
 attacked     the attacks of the Tables paper on tables of the same establishments
 identification  what a release lets an attacker find out: bounds of the guarantee beside attacks
+informed     attacks by somebody who knows all rows but one, on flows, models and posterior summaries
 influential  the empirical epsilon as published
 outputs      what a mechanism gave back, as rows of numbers: a vector, a label, a failure, or any mixture of these
 posterior    how much does one row show in a posterior?

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
+from discreet.audit import informed
 from discreet.audit.attacked import attack, larger
 from discreet.audit.stand_in import MOST_JOBS, same_shape
 from discreet.delimited import quoted
@@ -24,7 +25,7 @@ from discreet.errors import DataError
 from discreet.frames import connect
 from discreet.noise.source import SeededSource
 from discreet.privacy.identification import BeliefBound, belief_bounds
-from discreet.privacy.losses import Loss, from_dict, total
+from discreet.privacy.losses import Loss, Pure, from_dict, total
 from discreet.privacy.units import Establishments, Unit, unit_of
 from discreet.release.folder import PublishedTable, ReleaseFolder, one_data_set
 from discreet.tables.establishments import Histograms
@@ -38,12 +39,15 @@ MOST_CELLS = 4_000
 MOST_AMOUNT = 2.0**50
 """Amounts that are attacked; larger ones are noise."""
 
-TRIALS = 5
+TRIALS, LEAST_CASES = 5, 1_000
 SAME = (
     "A synthetic file has the numbers of its release, as far as these agree. If it has them all, attacks on it "
     "achieve the same as on the release. Give the folder of the release too, to see both."
 )
 RELEASE, INFUSION = "this release", "noise infusion"
+ROW_KINDS = ("model", "posterior")
+MOVEMENT = {"flows": "employment", "changes": "earlier"}
+"""The numbers of jobs in releases of several quarters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,11 @@ def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Ident
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for release in releases:
-        for of in _as_drawn(release):
-            found = attacked_table(release, of, seed=seed)
+        by_rows = release.kind in ROW_KINDS
+        for name, of in [(release.name, None)] if by_rows else [(of.name, of) for of in _as_drawn(release)]:
+            found = attacked_rows(release, seed=seed) if of is None else attacked_table(release, of, seed=seed)
             if isinstance(found, str):
-                notes.append(f"{of.name} was not attacked: {found}")
+                notes.append(f"{name} was not attacked: {found}")
             else:
                 rows += found
     return Identification(unit, loss, belief_bounds(unit, loss), tuple(rows), tuple(notes))
@@ -163,6 +168,8 @@ def _as_drawn(release: ReleaseFolder) -> list[PublishedTable]:
 def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0) -> list[dict[str, Any]] | str:
     """The attacks on a stand-in of one table, over several draws; or why there are none."""
     domains = of.about.get("domains")
+    if release.kind in MOVEMENT and isinstance(release.unit, Establishments):
+        return _attack_movement(release, of, seed=seed)
     if not {"count", "sum"} & {*of.columns} or not isinstance(release.unit, Establishments):
         return "attacks are on counts of jobs and sums that protect establishments."
     if domains is None or not of.about.get("mechanism"):
@@ -188,13 +195,47 @@ def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0)
     return _added(told)
 
 
+def attacked_rows(release: ReleaseFolder, *, seed: int = 0) -> list[dict[str, Any]] | str:
+    """The informed attacker of one response, on the noise that a model or a posterior summary states; or why not."""
+    stated, loss = dict(release.about["parameters"].get("mechanism") or {}), release.loss
+    found = None
+    if "parts" in stated:
+        found = informed.of_sums(stated, seed=seed)
+    elif isinstance(loss, Pure) and stated.get("summary") == "posterior probability":
+        found = informed.of_probabilities(stated, loss, seed=seed)
+    elif isinstance(loss, Pure) and stated.get("summary") == "posterior quantile":
+        found = informed.of_quantiles(stated, loss, seed=seed)
+    if found is None:
+        return "its noise is not that of sums that it states; the bound holds for every attack."
+    cases, right = found
+    tried = {"targets": 1, "cases": cases, "exact": right, "by_chance": cases // 2}
+    return [{"of": release.name, "attack": "one response: least or largest", "table": RELEASE, **tried}]
+
+
+def _attack_movement(release: ReleaseFolder, of: PublishedTable, *, seed: int) -> list[dict[str, Any]] | str:
+    """The p % rule on every published number of jobs, as if one establishment had it in all quarters."""
+    name = MOVEMENT[release.kind]
+    if name not in of.columns or not of.about.get("mechanism"):
+        return "it does not state its noise, or has no numbers of jobs."
+    assert isinstance(release.unit, Establishments)
+    mechanism, rng, infusion = _mechanism(release.unit, of), np.random.default_rng(seed), Infusion()
+    draw = (informed.flows if release.kind == "flows" else informed.changes)(mechanism, _quarters(of), rng)
+
+    def infused(sums: Integers, largest: Integers, trial: int) -> Integers:
+        return np.rint(sums * infusion.factor(rng.random(len(sums)))).astype(np.int64)
+
+    return _percent({INFUSION: infused, RELEASE: draw}, of, name, float(release.unit.alpha), rng)
+
+
+def _quarters(of: PublishedTable) -> int:
+    """How many quarters a release of flows or changes has."""
+    named_ = of.about.get("flows", of.about.get("changes"))
+    return 1 if isinstance(named_, str | int) else len(named_ or ())
+
+
 def _attack_amounts(of: PublishedTable, mechanism: Mechanism, *, seed: int) -> list[dict[str, Any]] | str:
     """The p % rule on every published number, as if one establishment had it; noise follows its size alone."""
-    numbers = of.read()["sum" if "sum" in of.columns else "count"].to_numpy(zero_copy_only=False)
-    numbers = np.asarray(numbers, dtype=np.float64)
-    numbers = numbers[(numbers > 0) & (numbers < MOST_AMOUNT)].astype(np.int64)
     rng, infusion = np.random.default_rng(seed), Infusion()
-    chosen = rng.choice(numbers, min(MOST_CELLS, numbers.size), replace=False)
 
     def released(sums: Integers, largest: Integers, trial: int) -> Integers:
         hidden = largest if mechanism.joint else largest[:, None]
@@ -207,8 +248,18 @@ def _attack_amounts(of: PublishedTable, mechanism: Mechanism, *, seed: int) -> l
     def infused(sums: Integers, largest: Integers, trial: int) -> Integers:
         return np.rint(sums * infusion.factor(rng.random(len(sums)))).astype(np.int64)
 
-    share = float(mechanism.unit.alpha)
-    rows = larger({INFUSION: infused, RELEASE: released}, chosen, share=share, trials=TRIALS)
+    column = "sum" if "sum" in of.columns else "count"
+    return _percent({INFUSION: infused, RELEASE: released}, of, column, float(mechanism.unit.alpha), rng)
+
+
+def _percent(
+    draws: dict[str, informed.Draw], of: PublishedTable, column: str, share: float, rng: np.random.Generator
+) -> list[dict[str, Any]] | str:
+    """The p % rule on the numbers of a column."""
+    numbers = np.asarray(of.read()[column].to_numpy(zero_copy_only=False), dtype=np.float64)
+    numbers = numbers[(numbers > 0) & (numbers < MOST_AMOUNT)].astype(np.int64)
+    chosen = rng.choice(numbers, min(MOST_CELLS, numbers.size), replace=False)
+    rows = larger(draws, chosen, share=share, trials=max(TRIALS, LEAST_CASES // max(chosen.size, 1)))
     return [{"of": of.name, **row} for row in rows] or f"no number is so large that {share:g} of it is 1 or more."
 
 

@@ -27,7 +27,8 @@ def identification_command(
 
     The bounds follow from the guarantee and hold for everything that is computed from the release, such as a synthetic
     file. The attacks of Haney et al. (2017, section 5.2) run on a stand-in of the published shape, drawn again with
-    the release's mechanism, and on noise infusion. Only the folder of the release is read.
+    the release's mechanism, and on noise infusion. Flows, models and posterior summaries are attacked by somebody who
+    knows everything but one establishment or one response. Only the folder of the release is read.
 
     Example: `discreet audit identification out`
     """

@@ -289,9 +289,11 @@ def identification_blocks(found: Identification) -> Iterator[Block]:
         yield Prose(
             "The attacks of the Tables paper (Haney et al. 2017, section 5.2) on lone establishments, in simulation: "
             "the truth is a stand-in of the published shape, because nobody may score attacks on the real data. Chance "
-            "is the best guess that is the same for every case. Counts without kinds of workers and sums are attacked "
-            "by the p % rule: somebody who knows every other establishment of a cell decides whether the last one is "
-            "larger than it is, by the share that the definition hides."
+            "is the best guess that is the same for every case. Counts without kinds of workers, sums, flows and "
+            "changes are attacked by the p % rule: somebody who knows every other establishment of a cell decides "
+            "whether the last one is larger than it is, by the share that the definition hides. Models and posterior "
+            "summaries are attacked by somebody who knows all rows but one response, is undecided between its least "
+            "and its largest value, and sees the noisy sums themselves, of which the published numbers are computed."
         )
         yield Table(
             ("Table", "Attack", "On", "Tried", "Exactly right", "Right by chance", "Right, of those tried"),

@@ -54,7 +54,8 @@ tables do not say, and no epsilon buys it. A margin with an attribute that no ta
 """
 MET = """
 All are met within their intervals, but where intervals of different tables contradict each other: each holds with a
-probability of 95 %, so of many some do not hold. A sector is at odds where no numbers at all would meet every interval.
+probability of 95 %, so of many some do not hold. `met by the data` are those that hold. A sector is at odds where no
+numbers at all would meet every interval; few numbers then give way, so that the file meets all others there.
 """
 SLOPES = """
 Least squares on single jobs, with an intercept for each sector. The first model needs only what one released table has
@@ -85,7 +86,9 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
             progress(f"epsilon {epsilon}", (i + 1) / (len(epsilons) + 1))
             done = drawn(jobs, folder / f"at-{epsilon}", epsilon=epsilon, seed=seed)
             at_odds = contradictions(folder / f"at-{epsilon}" / "release")
-            met.append({"epsilon": epsilon, **_met(done.margins), "sectors at odds": at_odds})
+            holding = met_by(truth, folder / f"at-{epsilon}" / "release")
+            row = {"epsilon": epsilon, **_met(done.margins), "met by the data": holding, "sectors at odds": at_odds}
+            met.append(row)
             margins += [
                 {"epsilon": epsilon, "margin": " by ".join(by), "kind": kind(by), "apart": apart(truth, done.path, by)}
                 for by in (*RELEASED, *NOT_RELEASED)
@@ -123,6 +126,20 @@ def contradictions(release: Path) -> int:
             for name in np.unique(sector):
                 ends.setdefault(str(name), []).append((lower[sector == name].sum(), upper[sector == name].sum()))
     return sum(max(low for low, _ in each) > min(high for _, high in each) for each in ends.values())
+
+
+def met_by(jobs: Path, release: Path) -> int:
+    """The released numbers whose intervals hold what a file of jobs has."""
+    found = 0
+    with connect() as connection:
+        for known in open_releases(release):
+            for of in known.tables():
+                connection.register("published", of.read())
+                keys = ", ".join(of.attributes)
+                own = f"SELECT {keys}, count(*) AS n FROM '{jobs}' GROUP BY {keys}"
+                query = f"SELECT count(*) FROM published LEFT JOIN ({own}) USING ({keys})"
+                found += int(connection.sql(f"{query} WHERE coalesce(n, 0) BETWEEN lower AND upper").fetchall()[0][0])
+    return found
 
 
 def kind(by: Sequence[str]) -> str:

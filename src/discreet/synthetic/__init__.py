@@ -3,6 +3,7 @@
 Everything is computed from the folder of a release, so two data sets with the same release give the same law of files.
 
 * `margins`: whole numbers in the cells of a table whose sums lie in given intervals
+* `contradictions`: which intervals give way where no numbers meet all of them
 * `cells`: the cells that all released tables have together, and where each lies in each table
 * `sizes`: workforces of establishments, from a declared shape
 * `economy`: jobs and amounts of each cell that agree with all tables, and numbers of establishments

@@ -4,7 +4,8 @@ Real numbers come first. Iterative proportional fitting to the published numbers
 has them (conditional independence unless a table says otherwise). Then every sum outside its interval is scaled to the
 nearer end. Whole numbers come next. Running totals are rounded, in the order of the cells, so that every sum of
 neighbouring cells stays in its interval, because the ends are whole. Sums across are mended one by one. Intervals can
-contradict each other, as each fails with a small probability; what is left over is counted, never hidden.
+contradict each other, as each fails with a small probability: few of them give way (`contradictions`), and what is
+missed is counted, never hidden.
 
 Functions on arrays. A margin's `group` says for each cell in which of its sums it is, -1 for none.
 """
@@ -71,8 +72,24 @@ def fit(margins: Sequence[Margin], start: Vector, *, rng: np.random.Generator) -
 
     `start` are numbers proportional to what is believed without the margins; a cell of 0 stays 0.
     """
-    real = _scaled(margins, _fitted(margins, np.asarray(start, dtype=np.float64)), start > 0)
-    return _mended(margins, rounded(real), start > 0, rng)
+    from discreet.synthetic.contradictions import reconciled
+
+    possible = start > 0
+    first = _met(margins, start, possible, rng)
+    if not _missed(margins, first):
+        return first
+    second = _met(reconciled(margins, first, possible), start, possible, rng)
+    return min((first, second), key=lambda values: _missed(margins, values))
+
+
+def _met(margins: Sequence[Margin], start: Vector, possible: Mask, rng: np.random.Generator) -> Integers:
+    real = _scaled(margins, _fitted(margins, np.asarray(start, dtype=np.float64)), possible)
+    return _mended(margins, rounded(real), possible, rng)
+
+
+def _missed(margins: Sequence[Margin], values: Integers) -> int:
+    """How many sums are not in their intervals."""
+    return sum(int(margin.outside(values).sum()) for margin in margins)
 
 
 def rounded(values: Vector) -> Integers:

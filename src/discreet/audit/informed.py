@@ -1,0 +1,136 @@
+"""Attacks by somebody who knows all rows, or all establishments, but one, and is undecided between two possibilities.
+
+They are simulated with the noise that a release states of itself, and need no data: noise of sums does not depend on
+them. The attacker of a model or of a posterior summary sees the noisy sums themselves, which are never published, and
+decides by their likelihood ratio. So nobody who sees the release alone does better on average. The attacker of flows
+takes everybody else off the published employment and decides by what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.clipped import clipped_mean
+from discreet.bayes.summation import LaplaceSums, noisy_sums
+from discreet.lmm.private.moments import law_of
+from discreet.noise.flow_body import COORDINATES, FLOWS
+from discreet.noise.sampler import add_noise
+from discreet.noise.source import SeededSource, Source
+from discreet.privacy.losses import Concentrated, Pure, from_dict
+from discreet.tables.changes import QuarterNoise
+from discreet.tables.flow_noise import FlowNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
+
+TRIALS = 20_000
+FEW_TRIALS = 400
+"""Trials where each asks for a whole search."""
+
+FAR = 1e6
+"""A part's answer that lies beyond all others, in their deviations."""
+
+
+def of_sums(stated: Mapping[str, Any], *, seed: int) -> tuple[int, int] | None:
+    """How often the sums of a model tell the least response of a row from the largest: trials, and right ones.
+
+    Every part of the sums moves by all that its noise is scaled for. The noisy sum of squares is not used: it hardly
+    differs between two ends. None where the release does not state its parts.
+    """
+    parts = [(from_dict(dict(part["loss"])), float(part["scale"])) for part in stated.get("parts", ())]
+    if not parts:
+        return None
+    source, evidence = SeededSource(seed), np.zeros(2 * TRIALS)
+    largest = np.repeat([False, True], TRIALS)
+    for loss, scale in parts:
+        if not isinstance(loss, Pure | Concentrated):
+            return None
+        moved = int(scale * (float(loss.epsilon) if isinstance(loss, Pure) else float(2 * loss.rho) ** 0.5))
+        exact = np.where(largest, moved, 0).astype(np.int64)
+        sums = add_noise(exact, law_of(loss), scale=np.full(len(exact), scale), source=source).astype(np.float64)
+        evidence += _evidence(sums, float(moved), scale, pure=isinstance(loss, Pure))
+    return 2 * TRIALS, _right(evidence, largest)
+
+
+def of_probabilities(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tuple[int, int] | None:
+    """The same for posterior probabilities: the row's part says 0 or 1 to every question, all other parts one half."""
+    if stated.get("method") != "normality":
+        return None
+    questions, parts = len(stated["at"]), int(stated["partitions"])
+    values = np.full((parts, 1), 0.5)
+    each, evidence, largest = loss.epsilon / questions, np.zeros(2 * FEW_TRIALS), np.repeat([False, True], FEW_TRIALS)
+    source = SeededSource(seed)
+    for _ in range(questions):
+        found: list[LaplaceSums] = []
+        for end in largest.astype(float).tolist():
+            values[0] = end
+            found.append(noisy_sums(values, span=1.0, epsilons=[each], source=source))
+        sums = np.array([float(one.value[0]) for one in found]) - 0.5 * (parts - 1)
+        evidence += _evidence(sums, 1.0, float(found[0].scale[0]), pure=True)
+    return 2 * FEW_TRIALS, _right(evidence, largest)
+
+
+def of_quantiles(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tuple[int, int]:
+    """The same for posterior quantiles: the row's part lies far below or far above all others."""
+    plan = clipped_mean(stated["centre"], stated["calibration"], float(stated["unit"]), None)
+    questions, parts = len(stated["probability"]), int(stated["partitions"])
+    each = loss.epsilon / questions
+    sold = plan.sold(parts, each, count=questions)
+    rng, source = np.random.default_rng(seed), SeededSource(seed)
+    values = float(stated["unit"]) * rng.standard_normal(parts)
+    largest = np.repeat([False, True], FEW_TRIALS)
+    found = np.empty((len(largest), questions))
+    for trial, end in enumerate(largest.tolist()):
+        values[0] = FAR if end else -FAR
+        for question in range(questions):
+            found[trial, question] = sold.release(values, epsilon=Fraction(each), source=source).mean
+    middle = np.median(found, axis=0)
+    return len(largest), _right((found - middle).sum(axis=1), largest)
+
+
+def _evidence(sums: Vector, moved: float, scale: float, *, pure: bool) -> Vector:
+    """The log likelihood ratio of a sum that moved against one that did not."""
+    if pure:
+        return np.asarray((np.abs(sums) - np.abs(sums - moved)) / scale)
+    return np.asarray((sums**2 - (sums - moved) ** 2) / (2 * scale**2))
+
+
+def _right(evidence: Vector, truth: Vector) -> int:
+    """How often the sign is right; no evidence is right every other time."""
+    told = np.where(truth, evidence > 0, evidence < 0) + 0.5 * (evidence == 0)
+    return int(told.sum())
+
+
+Draw = Callable[[Integers, Integers, int], Integers]
+
+
+def flows(mechanism: Mechanism, quarters: int, rng: np.random.Generator) -> Draw:
+    """Published employment of establishments that are alone in their cells, whose workers all stayed."""
+    noise = FlowNoise(mechanism, quarters)
+
+    def draw(sums: Integers, largest: Integers, trial: int) -> Integers:
+        vectors = np.zeros((len(sums), len(COORDINATES)), dtype=np.int64)
+        vectors[:, COORDINATES.index("stayed")] = sums
+        hidden = largest if quarters == 1 else np.stack([largest // quarters] * quarters, axis=1)
+        return np.asarray(noise.draw(vectors, hidden, _source(rng)) @ np.array(FLOWS["employment"]))
+
+    return draw
+
+
+def changes(mechanism: Mechanism, quarters: int, rng: np.random.Generator) -> Draw:
+    """Published jobs of such establishments, as many in every quarter: the mean of the quarters."""
+    noise = cast("QuarterNoise", mechanism)
+
+    def draw(sums: Integers, largest: Integers, trial: int) -> Integers:
+        levels, hidden = (np.repeat(each[:, None], quarters, axis=1) for each in (sums, largest))
+        published: Matrix = noise.draw_apart(levels, hidden, _source(rng)).astype(np.float64)
+        return np.asarray(np.rint(published.mean(axis=1)), dtype=np.int64)
+
+    return draw
+
+
+def _source(rng: np.random.Generator) -> Source:
+    return SeededSource(int(rng.integers(2**62)))

@@ -7,7 +7,6 @@ docs/proofs/sampler.md, section 3. A bound that is infinite or not a number mean
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from discreet.arrays import Integers, Mask, Matrix
+    from discreet.arrays import Integers, Mask
 
 Real: TypeAlias = "NDArray[np.float64] | np.float64 | float"
 
@@ -117,18 +116,6 @@ class Balls:
     def max(self, bound: Balls | float) -> Balls:
         other = _lift(bound)
         return Balls(np.maximum(self.mid, other.mid), self.rad if other.exact else np.maximum(self.rad, other.rad))
-
-    @staticmethod
-    def largest_share(y: Sequence[Balls], sets: Matrix, bounds: Sequence[Balls]) -> Balls:
-        """The largest y(A) / S_A, of numbers that are not negative and exact bounds; a row of `sets` is A.
-
-        Sums of such numbers lose no digits: what is lost is at most the worst of all, and one rounding an operation.
-        """
-        mid = np.stack(np.broadcast_arrays(*(x.mid for x in y)))
-        lost = np.stack([np.asarray(x.rad / x.mid) for x in y]).max(axis=0)
-        most = (sets @ mid / np.stack([x.mid for x in bounds])).max(axis=0)
-        sure = (lost < 1) & (mid.min(axis=0) > 0)
-        return Balls(most, np.where(sure, most * (lost + 4 * (len(y) + 1) * ROUNDING), np.inf))
 
     def ceil(self) -> Balls:
         """The least integers above, exactly, where they are certain; unknown elsewhere."""

@@ -9,7 +9,7 @@ size are cut there, which is post-processing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -167,12 +167,28 @@ def decide(transform: Transform, parameters: Sequence[Vector], *, source: Source
     many = parameters[0].size
     words = source.words(transform.words * many).reshape(transform.words, many)
     integers, decided, accepted = _propose(transform, words, parameters)
-    for i in range(many) if exact else np.flatnonzero(~decided):
+    return settle(
+        transform,
+        words,
+        lambda i: [float(x[i]) for x in parameters],
+        (integers, decided & (not exact), accepted),
+        source=source,
+    )
+
+
+def settle(
+    transform: Transform,
+    words: NDArray[np.uint64],
+    parameters: Callable[[int], list[float]],
+    found: tuple[Integers, Mask, Mask],
+    *,
+    source: Source,
+) -> tuple[Integers, Mask]:
+    """Integers and whether they are accepted: as found where that is certain, elsewhere by Arb."""
+    integers, decided, accepted = found
+    for i in np.flatnonzero(~decided).tolist():
         answer = arb.propose(
-            transform,
-            words=words[:, i].tolist(),
-            parameters=[float(x[i]) for x in parameters] + list(transform.constants),
-            source=source,
+            transform, words=words[:, i].tolist(), parameters=parameters(i) + list(transform.constants), source=source
         )
         accepted[i] = answer is not None
         if answer is not None:

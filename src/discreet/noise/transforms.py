@@ -7,18 +7,13 @@ distributions are proved in docs/proofs/sampler.md, section 2.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from operator import add, mul, sub
 from typing import Any, Protocol, Self, TypeVar
 
-import numpy as np
-
-from discreet.arrays import Matrix
 from discreet.errors import PrivacyError
-from discreet.noise.balls import Balls
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.rings import Rings
@@ -146,11 +141,11 @@ def _rings(u: Sequence[N], s: Sequence[N], scale: N, low: N, high: N, power: N, 
     """The direction from d exponentials, the radius from one uniform variable and the ring that was drawn before."""
     d = len(u) - 1
     direction = [-x.log() for x in u[:d]]
-    unit = _ring_radius(u[d], d, low, high, power, times) * scale / reduce(add, direction)
+    unit = ring_radius(u[d], d, low, high, power, times) * scale / reduce(add, direction)
     return [x * sign * unit for x, sign in zip(direction, s, strict=False)], None
 
 
-def _ring_radius(u: N, d: int, low: N, high: N, power: N, times: N) -> N:
+def ring_radius(u: N, d: int, low: N, high: N, power: N, times: N) -> N:
     """Uniform by volume between two edges (power d, times 1); beyond the last one, T u^(1/power) with 0, 1 and T."""
     inner, outer = _power(low, d), _power(high, d)
     return (((outer - inner) * u + inner).log() / power).exp() * times
@@ -170,7 +165,7 @@ def flow_rings(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N],
     """
     scale, *ring = parameters
     sizes = [-x.log() for x in u[:5]]
-    unit = _ring_radius(u[8], 5, *ring) * scale / reduce(add, sizes)
+    unit = ring_radius(u[8], 5, *ring) * scale / reduce(add, sizes)
     side = reduce(add, sizes[2:]) * unit / _largest(u[5:8]) * 0.5
     both, net, reallocated = (x * sign * side for x, sign in zip(u[5:8], s[5:8], strict=True))
     return [sizes[0] * s[0] * unit, sizes[1] * s[1] * unit, both + net, both - net, net + reallocated], None
@@ -210,58 +205,51 @@ def _cut(y: Sequence[N], u: Sequence[N], d: int, *parameters: N) -> tuple[list[N
     """
     own, whole = parameters[:d], parameters[d]
     norm = reduce(add, [_gauge([x.max(0) for x in part], own, whole) for part in (y, [-x for x in y])])
-    unit = _ring_radius(u[1], d, *parameters[d + 1 :]) / norm
+    unit = ring_radius(u[1], d, *parameters[d + 1 :]) / norm
     return [x * scale * unit for x, scale in zip(y, own, strict=True)], u[0].log() + norm.log() * d
 
 
-def within_unions(d: int, k: int) -> Transform:
-    """A point of a product of simplices, kept if its first k coordinates, and the others, are in their cut bodies.
+def within_unions(d: int) -> Transform:
+    """A point of a product of a simplex and intervals, kept if all of its sums are within their bounds.
 
-    Parameters are the weight of the set of positive kinds and the margin of `unions.Cover`; of every kind the side of
-    its simplex, how many of its block are left, and whether it is not the first there; the ring; and the bounds of all
-    sets of the first k kinds and of the others, in the order of `_most`. Sticks are broken for the point, and k of d
-    exponentials divide the radius between both sides.
+    Parameters are, of every kind, whether it is positive, whether it belongs to the simplex, and its side; whether no
+    kind is positive, and whether all are; the ring; and the bounds of all sets. Exponentials are a point of a simplex,
+    those of positive kinds and those of negative ones apart. d more uniforms divide the radius between both sides.
     """
 
     def function(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], N]:
-        weight, margin, *rest = parameters
-        side, left, on, ring, bounds = rest[:d], rest[d : 2 * d], rest[2 * d : 3 * d], rest[3 * d :], rest[3 * d + 4 :]
-        y, stick = [], on[0]
-        for c in range(d):
-            stick = stick * on[c] + (1 - on[c])
-            broken = stick * (u[c].log() / left[c]).expm1()
-            y.append(-(broken * side[c]))
-            stick = stick + broken
-        volume = reduce(mul, side) / reduce(mul, left)
-        tests = [(u[2 * d] * weight * float(math.comb(d, k)) / volume).log() + margin]
-        radius = _ring_radius(u[2 * d + 1], d, *ring[:4])
-        sides = [(y[:k], bounds[: 2**k - 1], 1), (y[k:], bounds[2**k - 1 :], -1)]
-        parts = [-reduce(mul, some).log() for some in (u[d : d + k], u[d + k : 2 * d]) if some]
-        values: list[N] = []
-        for part, (points, own, sign) in zip(parts, [side for side in sides if side[0]], strict=True):
-            most = _most(points, own)
-            tests.append(most - 1)
-            unit = radius * part / reduce(add, parts) / most * float(sign)
-            values += [x * unit for x in points]
-        return values, _largest(tests)
+        positive, shared, side = parameters[:d], parameters[d : 2 * d], parameters[2 * d : 3 * d]
+        none, every, *ring = parameters[3 * d : 3 * d + 6]
+        sizes = [-x.log() for x in u[: d + 2]]
+        above, below = sizes[d], sizes[d + 1]
+        parts: list[N] = []
+        for up, together, own in zip(positive, shared, sizes, strict=False):
+            parts.append(own * together)
+            first = parts[-1] * up
+            above, below = above + first, below + (parts[-1] - first)
+        z = []
+        for c, (up, together) in enumerate(zip(positive, shared, strict=True)):
+            y = parts[c] / (above * up + below * (1 - up)) + u[c] * (1 - together)
+            z.append(y * side[c] * (up * 2 - 1))
+        highest, lowest = _reach(z, parameters[3 * d + 6 :])
+        halves = [
+            -reduce(mul, [x * own + (1 - own) for x, own in zip(u[d + 2 :], some, strict=False)]).log()
+            for some in (positive, [1 - up for up in positive])
+        ]
+        unit = ring_radius(u[2 * d + 2], d, *ring) / (halves[0] + halves[1])
+        rise, fall = unit * halves[0] / (highest + none), unit * halves[1] / (lowest + every)
+        return [x * (rise * up + fall * (1 - up)) for x, up in zip(z, positive, strict=True)], highest.max(lowest) - 1
 
-    return Transform(function, words=2 * d + 2, outputs=d)
+    return Transform(function, words=2 * d + 3, outputs=d)
 
 
-def _most(y: Sequence[N], bounds: Sequence[N]) -> N:
-    """The largest y(A) / S_A over all sets A; in doubles at once."""
-    if isinstance(y[0], Balls):
-        return Balls.largest_share(y, subsets(len(y)), bounds)  # type: ignore[arg-type, return-value]
+def _reach(z: Sequence[N], bounds: Sequence[N]) -> tuple[N, N]:
+    """The largest z(A) / S_A and -z(A) / S_A over all sets A and 0."""
     sums: list[N] = []
-    for x in y:
+    for x in z:
         sums += [x, *(some + x for some in sums)]
-    return _largest([some / bound for some, bound in zip(sums, bounds, strict=True)])
-
-
-@cache
-def subsets(k: int) -> Matrix:
-    """The sets of k kinds but the empty one, in the order in which `_most` adds them up: A has kind c if bit c is 1."""
-    return np.asarray(np.arange(1, 2**k)[:, None] >> np.arange(k) & 1, dtype=np.float64)
+    shares = [some / bound for some, bound in zip(sums, bounds, strict=True)]
+    return _largest(shares).max(0), _largest([-x for x in shares]).max(0)
 
 
 def _gauge(y: Sequence[N], own: Sequence[N], whole: N) -> N:

@@ -186,7 +186,8 @@ def _unrounded(found: Any, largest: Integers) -> Matrix:
 
     def drawn(source: Source) -> Integers:
         if found.by_unions:
-            return draw_unions(law, scale=found.bounds(largest) * FINE, source=source)
+            place, scale = found.tabled(largest)
+            return draw_unions(law, sizes=place, scale=scale * FINE, source=source)
         own, whole = found.scales(largest)
         return draw_within(law, scale=own * FINE, total=whole * FINE, source=source)
 

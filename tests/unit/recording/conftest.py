@@ -165,9 +165,9 @@ class Recorder:
     def draw_within(self, law: Any, *, scale: np.ndarray, total: np.ndarray, source: Any) -> Any:
         return self.draw(Tagged(Within(law), scale.shape[1]), [total, *scale.T], source=source, exact=False)
 
-    def draw_unions(self, law: Any, *, scale: np.ndarray, source: Any) -> Any:
-        d = scale.shape[1].bit_length() - 1
-        return self.draw(Tagged(Unions(law), d), list(scale.T[1:]), source=source, exact=False)
+    def draw_unions(self, law: Any, *, sizes: np.ndarray, scale: np.ndarray, source: Any) -> Any:
+        d = sizes.shape[1].bit_length() - 1
+        return self.draw(Tagged(Unions(law), d), list(scale[sizes].T[1:]), source=source, exact=False)
 
     def draw_flows(self, law: Any, *, scale: np.ndarray, source: Any) -> Any:
         return self.draw(Tagged(Within(law), 5), [scale], source=source, exact=False)

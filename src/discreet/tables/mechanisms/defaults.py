@@ -81,10 +81,9 @@ def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bo
     `everyone` says whether a count is of all workers, or equivalent to that: under the weak definition every count is.
     """
     if cells == 1 and everyone and not unit.substitution:
-        for kind, laws in ((TwoSizesNoise, "rows"), (LadderNoise, "steps")):
-            solved = covered(laws, float(unit.alpha))
-            if solved is not None and solved[0] <= epsilon:
-                return kind
+        solved = covered("rows", float(unit.alpha))
+        if solved is not None and solved[0] <= epsilon:
+            return TwoSizesNoise
     plain: type[Mechanism] = PolynomialNoise if cells == 1 else JointPolynomialNoise
     # Of two kinds the unions are both and all.
     weak = WeakUnions if 2 < cells <= WeakUnions.most_cells else WeakJoint

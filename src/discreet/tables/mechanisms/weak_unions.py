@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.noise.rings import Rings
 from discreet.noise.sampler import add
 from discreet.noise.source import Source
@@ -31,12 +31,19 @@ class WeakUnions(WeakJoint):
 
     def bounds(self, unions: Integers) -> Matrix:
         """S_A of every set of kinds; column 0, of no kind, is not used."""
+        place, scale = self.tabled(unions)
+        return np.asarray(scale[place])
+
+    def tabled(self, unions: Integers) -> tuple[Integers, Vector]:
+        """The place of every set of kinds in a table of S, and the table, which never falls."""
         sizes = np.asarray(unions)
         most = int(sizes.max(initial=0))
-        if most >= sizes.size:
-            return self.scale(sizes.astype(np.float64))
-        return np.asarray(self.scale(np.arange(most + 1, dtype=np.float64))[sizes])
+        if most < sizes.size:
+            return sizes, self.scale(np.arange(most + 1, dtype=np.float64))
+        known, place = np.unique(sizes, return_inverse=True)
+        return place.reshape(sizes.shape), self.scale(known.astype(np.float64))
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        noise = draw_unions(cast(Rings, self.law), scale=self.bounds(largest), source=source)
+        place, scale = self.tabled(largest)
+        noise = draw_unions(cast(Rings, self.law), sizes=place, scale=scale, source=source)
         return add(count, noise.reshape(count.shape))

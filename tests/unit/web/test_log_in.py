@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from argon2 import Type
 
 from discreet.web import accounts, attempts, audit_log
 from discreet.web.attempts import FOR_A_NAME, FROM_AN_ADDRESS, LINE, MOST, TRIES, Attempts
@@ -233,6 +235,17 @@ def test_every_line_that_reading_leaves_is_folded() -> None:
     folder = Path(audit_log.__file__).parent
     texts = {path.name: path.read_text() for path in (*folder.glob("pages/*.py"), folder / "app.py")}
     assert [name for name, text in texts.items() if "import record" in text or "audit_log.record(" in text] == []
+
+
+def test_a_password_takes_time_and_memory_to_guess() -> None:
+    """RFC 9106 for little memory: argon2id, 64 MiB, three passes. Other tests hash with less."""
+    spec = find_spec("discreet.web.accounts")
+    assert spec is not None and spec.loader is not None
+    fresh = module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    hasher = fresh._hasher
+    assert hasher.type is Type.ID and hasher.memory_cost >= 64 * 1024 and hasher.time_cost >= 3
+    assert hasher.hash("correct horse battery").startswith("$argon2id$")
 
 
 @pytest.mark.parametrize("first", ["zoe", "nobody"])

@@ -83,6 +83,17 @@ class Inside:
         return asyncio.run(sent())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_hashes() -> Iterator[None]:
+    """Passwords hashed with little memory: `tests/unit/web/test_log_in.py` asks how much the desk takes."""
+    from argon2 import PasswordHasher
+
+    with pytest.MonkeyPatch.context() as patch:
+        cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+        patch.setattr("discreet.web.accounts._hasher", cheap)
+        yield
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from discreet.web import example

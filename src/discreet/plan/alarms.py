@@ -25,8 +25,9 @@ from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AlarmsSection, Changes, Format
 from discreet.plan.sheets import for_programs
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
-from discreet.release.files import MANIFEST, write_table
+from discreet.release.files import MANIFEST
 from discreet.release.folder import open_release
+from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable
 from discreet.tables.reopened import from_constants
 from discreet.utility.between import SureChanges, matched, sure_changes

@@ -16,8 +16,8 @@ import numpy as np
 
 from discreet.arrays import Mask
 from discreet.plan.agency import PublicTable, cell_keys, floats, texts
-from discreet.release.files import column_names, read_table, write_table
 from discreet.release.folder import AGENCY
+from discreet.release.tables import column_names, read_table, write_table
 from discreet.report.agency import AgencyTable
 from discreet.tables.quality import NOISE
 from discreet.utility.agency import agreement

@@ -29,9 +29,9 @@ from discreet.plan.sizes import PublicSizes
 from discreet.plan.summaries import shortened
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
-from discreet.release.files import read_table
 from discreet.release.folder import WHEN
 from discreet.release.offer import Offer
+from discreet.release.tables import read_table
 from discreet.report import flows
 from discreet.report import quarterly as changes
 from discreet.report.release import Results

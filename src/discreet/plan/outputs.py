@@ -27,7 +27,8 @@ from discreet.plan.beside import write_public
 from discreet.plan.shape import Form, Format, Output
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
-from discreet.release.files import SAMPLER, read_table, write_manifest, write_table
+from discreet.release.files import SAMPLER, write_manifest
+from discreet.release.tables import read_table, write_table
 from discreet.report.page import slug
 from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.plan import rules
 from discreet.plan.outputs import read_parents
-from discreet.release.files import column_names, read_table
+from discreet.release.tables import column_names, read_table
 from discreet.report.shown import ShownTable
 from discreet.tables.prepared import Drawn
 from discreet.tables.release import CountRelease

@@ -23,7 +23,8 @@ from discreet.lineage import with_levels
 from discreet.plan.confidential import secret_lookups, shown_as_public
 from discreet.plan.file import PlanSource
 from discreet.privacy.losses import Loss
-from discreet.release.files import MANIFEST, read_table
+from discreet.release.files import MANIFEST
+from discreet.release.tables import read_table
 from discreet.tables.expected import ByLargest
 from discreet.tables.foresight import PublicCells, cells_of
 from discreet.tables.prepared import Prepared

@@ -24,8 +24,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
 from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
-from discreet.release.files import SUMMARY_SAMPLER, read_table
+from discreet.release.files import SUMMARY_SAMPLER
 from discreet.release.offer import Offer
+from discreet.release.tables import read_table
 from discreet.report.estimates import estimates, in_short
 from discreet.report.flags import FLAGS, LIMITS
 from discreet.report.page import Prose

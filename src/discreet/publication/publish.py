@@ -16,8 +16,9 @@ from discreet.publication.imprint import Imprint
 from discreet.publication.place import new_folder, refuse_place
 from discreet.publication.sdmx import STRUCTURE, sdmx_csv, structure, with_total
 from discreet.release.alarms import open_alarms
-from discreet.release.files import MANIFEST, write_table
+from discreet.release.files import MANIFEST
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases, refuse_inside
+from discreet.release.tables import write_table
 from discreet.results import EXCEL_ROWS, write_excel
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError
-from discreet.release.files import read_table
+from discreet.release.tables import read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.ledger import Entry
 from discreet.ledger.publication import fingerprints
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.canonical import tables_of
+from discreet.release.tables import write_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
@@ -84,51 +85,6 @@ def write_manifest(
     }
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-
-
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table in the format that its name ends in."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".csv":
-        pyarrow.csv.write_csv(table, path)
-    else:
-        pyarrow.parquet.write_table(table, path, compression="zstd")
-
-
-def column_names(path: Path) -> list[str]:
-    """The columns of a table that `write_table` wrote."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".csv":
-        with pyarrow.csv.open_csv(path) as file:
-            return list(file.schema.names)
-    return list(pyarrow.parquet.read_schema(path).names)
-
-
-def read_table(
-    file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
-) -> pa.Table:
-    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if kind != "csv":
-        return pyarrow.parquet.read_table(file, columns=columns)
-    types = {
-        **dict.fromkeys(attributes, pa.string()),
-        "count": pa.int64(),
-        "sum": pa.int64(),
-        "at_most": pa.float64(),
-        "lower": pa.float64(),
-        "upper": pa.float64(),
-        "quality": pa.string(),
-    }
-    options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
-    return pyarrow.csv.read_csv(file, convert_options=options)
 
 
 @cache

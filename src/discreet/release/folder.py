@@ -20,7 +20,8 @@ from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.privacy.losses import Loss, from_dict
 from discreet.privacy.units import Unit, unit_of
-from discreet.release.files import FORMAT, MANIFEST, column_names, read_table
+from discreet.release.files import FORMAT, MANIFEST
+from discreet.release.tables import column_names, read_table
 from discreet.results import KEYS
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.release.alarms import kept_table
-from discreet.release.files import read_table
 from discreet.release.folder import AGENCY
+from discreet.release.tables import read_table
 from discreet.results import complete
 from discreet.review.books import check_book
 from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plan.bundle import PAPER, packed_releases
-from discreet.release.files import MANIFEST, column_names, read_table
+from discreet.release.files import MANIFEST
 from discreet.release.folder import ATTRIBUTE
+from discreet.release.tables import column_names, read_table
 from discreet.web.book import LedgerView, book_at, stamp
 from discreet.web.desk import NAME, DataSource, Desk
 

@@ -110,6 +110,7 @@ LINE, MOVED = {"x": X, "y": 2 * X}, {"x": X, "y": np.append(2 * X[:-1], -1e9)}
 GROUPS = {"x": np.tile([0, 1, 2], 40), "g": np.repeat(list("abcd"), 30)}
 RATE = np.linspace(0.1, 0.9, 120)
 TIMES = {"t": np.tile(np.arange(30), 4)}
+THIRDS = dict.fromkeys(("groups", "fixed", "squares"), "1/3")  # so few rows have no sums by group by default
 RATES, OTHER = GROUPS | {"y": RATE}, GROUPS | {"y": np.where(np.arange(120) == 7, 2.0, RATE)}
 
 
@@ -164,9 +165,11 @@ DOORS = {
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
     "flows": Door("tables/movement.py", flows, 10, 11, slow=False),
-    "mixed, moments": Door("lmm/private/offers.py", mixed(epsilon=1), RATES, OTHER),
+    "mixed, moments": Door("lmm/private/offers.py", mixed(epsilon=1, split=THIRDS), RATES, OTHER),
     "mixed, strict": Door("lmm/private/offers.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
-    "mixed, slopes": Door("lmm/private/term_release.py", estimates("y ~ x + (x | g)", bounds=(0, 2)), RATES, OTHER),
+    "mixed, slopes": Door(
+        "lmm/private/term_release.py", estimates("y ~ x + (x | g)", bounds=(0, 2), split=THIRDS), RATES, OTHER
+    ),
     "mixed, shares": Door(
         "lmm/private/generalised.py", estimates("y ~ x + (1 | g)", bounds=(0, 1), family="binomial"), RATES, OTHER
     ),

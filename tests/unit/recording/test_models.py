@@ -26,6 +26,9 @@ FORMULAS = {
     "nested": "y ~ x + kind + (1 | g) + (1 | g:h)",
 }
 TERMS = FORMULAS | {"slope": "y ~ x + (1 + x | g)", "crossed": "y ~ x + (1 | g) + (0 + x | h)"}
+SUMS = {"linear": 2, "one term": 4, "nested": 4, "slope": 4, "crossed": 4}
+"""How many kinds of sums are drawn, those by group included."""
+THIRDS = dict.fromkeys(("groups", "fixed", "squares"), "1/3")  # with few rows the default leaves sums by group out
 
 
 def panel() -> Panel:
@@ -68,9 +71,11 @@ def door(formula: str, **ask: Any) -> Any:
 def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:
     """The last row has the largest x, so its response moves every sum as far as a response can."""
     data = replaced(panel(), 71, LOWER)
-    worst, told = losses(door(TERMS[formula], **LOSSES[ask]), data, responses(71))
+    split = THIRDS if "|" in TERMS[formula] else None
+    worst, told = losses(door(TERMS[formula], split=split, **LOSSES[ask]), data, responses(71))
     charged = amount(told.charged)
     assert len(worst) == 2 and abs(told.public[0].centre) > 1000
+    assert len(told.public[0].sums) == SUMS[formula]
     assert NEARLY * charged <= sum(worst) <= charged
 
 
@@ -104,12 +109,28 @@ def test_groups_of_rows_lose_what_they_are_charged(formula: str, ask: str, losse
             yield panel() | {"y": np.where(mine, value, panel()["y"])}
 
     x = np.where(mine, 1.0, panel()["x"])  # one sign, so that changes of one column add up
-    split = dict.fromkeys(("groups", "fixed", "squares"), "1/3") if "|" in TERMS[formula] else None
+    split = THIRDS if "|" in TERMS[formula] else None
     release = door(TERMS[formula], protect=["g"], split=split, **LOSSES[ask])
     at = panel() | {"x": x, "y": np.where(mine, LOWER, panel()["y"])}
     worst, told = losses(release, at, (each | {"x": x} for each in neighbours()))
     charged = amount(told.charged)
     assert len(worst) == 2 and Fraction(80, 100) * charged <= sum(worst) <= charged
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_groups_of_rows_lose_what_a_family_is_charged(family: str, losses, amount) -> None:
+    """All 18 responses of the last group move from one end to the other."""
+    mine, high = np.arange(72) >= 54, 1.0 if family == "binomial" else 2.0
+    data = panel() | {"x": np.where(mine, 1.0, panel()["x"]), "y": np.where(mine, 0.0, np.round(panel()["y"] / 2))}
+
+    def release(rows: Panel) -> tuple[Any, Any]:
+        asked: Any = {"epsilon": "1/3", "bounds": (0, high), "public": ["x", "g"], "seed": 1, "family": family}
+        fit = release_mixed("y ~ x + (1 | g)", rows, protect=["g"], **asked)
+        return (fit.released, fit.beta, fit.notes, str(fit.guarantee)), fit.entry.loss
+
+    worst, told = losses(release, data, (data | {"y": np.where(mine, v, data["y"])} for v in (0.9, high, 9.0)))
+    charged = amount(told.charged)
+    assert len(worst) == 2 and Fraction(75, 100) * charged <= sum(worst) <= charged
 
 
 BLOCKS = 6

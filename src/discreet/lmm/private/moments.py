@@ -197,7 +197,9 @@ def mechanism_for(
         terms = [
             _term_costs(public, units, part, at) for part, at in zip(public.random_parts, reach.terms, strict=True)
         ]
-        default, among_terms = terms_split(request, costs, within, terms, rows=public.rows, together=reach.rows)
+        default, among_terms = terms_split(
+            request, costs, within, terms, rows=public.rows, together=reach.rows, all_drawn=split is not None
+        )
     elif reach.rows > 1:
         alone = zip(public.parts, Reach.of_rows(public, units).pieces, strict=True)
         single = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in alone])

@@ -157,8 +157,12 @@ def terms_split(
     *,
     rows: int,
     together: int,
+    all_drawn: bool,
 ) -> tuple[dict[str, Fraction], list[Fraction]]:
-    """For a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums."""
+    """For a model with random slopes or crossed factors: shares of the parts, and those of the random terms' sums.
+
+    If `all_drawn`, as with a stated split, no sums are left out.
+    """
     pure, worth = isinstance(request.loss, Pure), worth_of(request)
     squares = SumCosts(costs, np.empty(0), together).squares(rows, worth)
     roots = np.array([term.cost for term in terms])
@@ -187,7 +191,7 @@ def terms_split(
     fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
     errors, among = lost(every, fixed)
     best = float(fixed[int(np.argmin(errors))])
-    if together == 1 and not request.lagged:
+    if together == 1 and not request.lagged and not all_drawn:
         tried = [(np.sort(np.argsort(roots, kind="stable")[:count]), shares) for count in range(1, len(terms))]
         tried = [(every[:0], np.array([1 - squares])), *tried, (every, fixed)]
         limit = np.inf

@@ -307,6 +307,10 @@ def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
     listed = isinstance(quarters, Sequence) and not isinstance(quarters, str | bytes)
     if listed and quarters and len(set(quarters)) == len(quarters) and len({type(one) for one in quarters}) == 1:
         known = [_when(one) for one in quarters]
+        timeless = [one for one, when in zip(quarters, known, strict=True) if when is None]
+        if timeless and len(timeless) < len(quarters):
+            words = f"{timeless[0]!r} is listed beside quarters that say when they are, and does not."
+            return [Fault("quarters", words, "All of them do, or none does.", "Write it as 2024Q4, without blanks.")]
         pairs = [(one, other) for one, other in pairwise(known) if one and other and one.step == other.step]
         return [
             Fault(

@@ -197,10 +197,10 @@ def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, send: Callable[...
     finest, levels = hierarchy.finest, list(hierarchy.levels)
     about = f"hierarchy.{name}"
     assert hierarchy.lookup is not None
-    table = open_frame(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "label"))
-    if send is not None:
-        table = send(collect(table, step=f"read {file}"), name=file)
     try:
+        table = open_frame(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "label"))
+        if send is not None:
+            table = send(collect(table, step=f"read {file}"), name=file)
         require(table, dict.fromkeys(levels, "label"), name=file)
     except DataError as error:
         raise DataError(*(Fault(about, fault.asked, fault.possible, fault.remedy) for fault in error.faults)) from None
@@ -242,8 +242,15 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Iterable[Fault]:
-    """Codes without a parent, and codes with two."""
+    """Codes without a parent, codes with two, and codes that read like others."""
     about, columns = f"hierarchy.{which}", {level: table[level].to_pylist() for level in hierarchy.levels}
+    stated = hierarchy.levels if hierarchy.prefix is None else (hierarchy.finest,)
+    for level in stated:
+        odd = {code for code in columns[level] if isinstance(code, str) and (not code or code != code.strip())}
+        if odd:
+            words = f"{level} of {name} has codes with blanks at an end, or empty ones: {_some([*odd])}."
+            yield Fault(about, words, "Two codes that read alike would be two cells.", "Correct them at the source.")
+            return
     if None in columns[hierarchy.finest]:
         return  # the rows are refused
     for below, level in zip(hierarchy.levels, hierarchy.levels[1:], strict=False):

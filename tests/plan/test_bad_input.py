@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, DiscreetError, PlanError, PrivacyError
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Policy
 from discreet.plan.run import run
 
 Rows = dict[str, list[Any]]
@@ -37,6 +38,10 @@ def good() -> Rows:
 
 def changed(column: str, row: int, value: Any) -> Callable[[Rows], Rows]:
     return lambda rows: rows | {column: [*rows[column][:row], value, *rows[column][row + 1 :]]}
+
+
+def everywhere(column: str, value: Any, other: Any) -> Callable[[Rows], Rows]:
+    return lambda rows: rows | {column: [other if each == value else each for each in rows[column]]}
 
 
 def without(quarter: str) -> Callable[[Rows], Rows]:
@@ -67,6 +72,30 @@ CASES: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str, str]] = {
         dict, {"place": {"levels": ["county", "region", "nation"], "lookup": "torn.csv"}}, "refuse", "hierarchy.place",
     ),
     "a level that is nowhere": (dict, {"place": ["county", "nation"]}, "refuse", "hierarchy.place"),
+    "two hierarchies of one column": (
+        dict, PLACE | {"zones": {"levels": ["county", "region"], "lookup": "torn.csv"}}, "refuse", "hierarchy",
+    ),
+    "a lookup that is not there": (
+        dict, {"place": {"levels": ["county", "region"], "lookup": "nowhere.csv"}}, "refuse", "hierarchy.place",
+    ),
+    "a lookup without rows": (
+        dict, {"place": {"levels": ["county", "region"], "lookup": "empty.csv"}}, "refuse", "hierarchy.place",
+    ),
+    "a code twice in the lookup, with two parents": (
+        dict, {"place": {"levels": ["county", "region"], "lookup": "twice.csv"}}, "refuse", "hierarchy.place",
+    ),
+    "a code with blanks": (everywhere("county", "c0", "c0 "), PLACE, "refuse", "hierarchy.place"),
+    "a parent with blanks": (everywhere("state", "s0", " s0"), PLACE, "refuse", "hierarchy.place"),
+    "a parent of blanks alone": (everywhere("state", "s0", "  "), PLACE, "refuse", "hierarchy.place"),
+    "an empty parent": (everywhere("state", "s0", ""), PLACE, "refuse", "hierarchy.place"),
+    "levels from the coarsest": (dict, {"place": ["state", "county"]}, "refuse", "hierarchy.place"),
+    "one level": (dict, {"place": ["county"]}, "refuse", "hierarchy.place"),
+    "codes shorter than the prefix": (
+        dict, {"place": {"levels": ["county", "region"], "prefix": [5, 2]}}, "refuse", "hierarchy.place",
+    ),
+    "pay that is no number": (lambda rows: changed("pay", 3, float("nan"))(rows | {"pay": [*map(float, rows["pay"])]}),
+                              PLACE, "clip", "source"),
+    "pay beyond what doubles count": (changed("pay", 3, 2**53 + 1), PLACE, "refuse", "source"),
     "negative pay": (changed("pay", 3, -1), PLACE, "refuse", "source"),
     "missing pay": (changed("pay", 3, None), PLACE, "refuse", "source"),
     "infinite pay": (lambda rows: changed("pay", 3, float("inf"))(rows | {"pay": [*map(float, rows["pay"])]}),
@@ -95,6 +124,8 @@ def schema(hierarchy: dict[str, Any], beyond: str) -> dict[str, Any]:
 
 def files(folder: Path, rows: Rows) -> None:
     pq.write_table(pa.table(rows), folder / "jobs.parquet")
+    (folder / "empty.csv").write_text("")
+    (folder / "twice.csv").write_text("county,region\nc0,west\nc0,east\nc1,west\nc2,west\n")
     (folder / "ragged.csv").write_text("county,region\nc0,west\nc1,west\n")
     (folder / "torn.csv").write_text("county,region,nation\nc0,west,a\nc1,west,b\nc2,east,b\n")
 
@@ -158,12 +189,12 @@ def test_tables(case: str, tmp_path: Path, contents: Callable[[Path], dict[str, 
     key = about.split(".") if about.startswith("hierarchy") else ["data", about]
     assert [fault.place[: len(key)] for fault in found.faults] == [tuple(key)] * len(found.faults), found
     given = {
-        name: value if isinstance(value, list) else value | {"lookup": str(tmp_path / value["lookup"])}
+        name: value | {"lookup": str(tmp_path / value["lookup"])} if "lookup" in value else value
         for name, value in hierarchy.items()
     }
     with pytest.raises(DataError) as error:
         dc.read_jobs(tmp_path / "jobs.parquet", schema=dc.Schema.of(schema(given, beyond)))
-    asked = "magnitudes" if case == "pay above the cap" else about.partition(".")[0]
+    asked = "magnitudes" if case in ("pay above the cap", "pay beyond what doubles count") else about.partition(".")[0]
     assert (error.value.about or "").partition(".")[0] == asked
 
 
@@ -213,6 +244,56 @@ def test_a_quarter_that_is_missing(tmp_path: Path, contents: Callable[[Path], di
     with pytest.raises(DataError) as error:
         session.flows("2024Q3", "county").release(epsilon=1)
     assert error.value.about == "quarter" and session.remaining == dc.Pure(4)
+
+
+@pytest.mark.parametrize("wrong", ["2024Q5", " 2024Q4", "2024Q4 ", "the fourth"])
+def test_a_quarter_that_is_none(wrong: str, tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    """Among quarters that say when they are. Before, 2024Q5 was taken as the one after 2024Q3."""
+    files(tmp_path, good())
+    path = plan(tmp_path, PLACE, "refuse", histories=True)
+    text = path.read_text().replace('"2024Q3"]', f'"2024Q3", "{wrong}"]')
+    path.write_text(text.replace('quarter = "2024Q2"', 'quarter = "2024Q3"'))
+    found = by_plan(path, contents)
+    assert [fault.place for fault in found.faults] == [("data", "quarters")], found
+    with pytest.raises(DataError) as error:
+        dc.read_histories(
+            tmp_path / "jobs.parquet",
+            quarters=["2024Q1", "2024Q2", "2024Q3", wrong],
+            schema=dc.Schema.of({"workplace_attributes": ["county", "state"], "worker_attributes": {}}),
+        )
+    assert error.value.about == "quarters"
+
+
+def test_an_establishment_without_jobs_in_a_quarter_is_no_fault(tmp_path: Path) -> None:
+    """A refusal would tell that its only workers were not there."""
+
+    def gone(rows: Rows) -> Rows:
+        kept = [i for i, q in enumerate(rows["quarter"]) if (q, rows["workplace"][i]) != ("2024Q2", 2)]
+        return {name: [values[i] for i in kept] for name, values in rows.items()}
+
+    files(tmp_path, gone(good()))
+    assert run(plan(tmp_path, PLACE, "refuse", histories=True), dry_run=True).check.releases
+
+
+def test_more_for_a_quarter_than_in_all(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    files(tmp_path, one_quarter(good()))
+    path = plan(tmp_path, PLACE, "refuse")
+    text = path.read_text().replace('source = "jobs.parquet"', 'source = "jobs.parquet"\nperiod = "2024-Q1"')
+    path.write_text(text.replace('dataset = "jobs"', 'dataset = "jobs"\nper_quarter = 5'))
+    found = by_plan(path, contents)
+    assert [fault.place for fault in found.faults] == [("budget", "per_quarter")], found
+    with Ledger.open(tmp_path / "book.db") as ledger, pytest.raises(PrivacyError) as error:
+        ledger.open_budget(dataset="jobs", unit=UNIT, total=dc.Pure(4), policy=Policy("quarter", Fraction(5)))
+    assert error.value.about == "policy"
+
+
+def test_a_revision_of_a_release_that_never_was(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    files(tmp_path, one_quarter(good()))
+    path = plan(tmp_path, PLACE, "refuse")
+    for name in ("never", "first"):
+        path.write_text(plan(tmp_path, PLACE, "refuse").read_text().replace('"first"', f'"first"\nreplaces = "{name}"'))
+        found = by_plan(path, contents)
+        assert [fault.place for fault in found.faults] == [("release", 0, "replaces")], found
 
 
 def test_two_sources_under_one_name(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:

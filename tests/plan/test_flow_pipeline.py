@@ -24,10 +24,10 @@ def effects(rate: str, panel: pa.Table) -> dict[str, float]:
 def without_noise(table: Any, ready: Any) -> pa.Table:
     """The same rows from the flows themselves."""
     cells = ready.read(table)
-    return ready.released(cells.keys, cells.vectors, None).panel()
+    return ready.released(cells.keys, cells.vectors, None, cells.establishments).panel()
 
 
-def correlations(share: float, *, releases: int = 60) -> dict[str, np.ndarray]:
+def correlations(share: float, *, releases: int = 100) -> dict[str, np.ndarray]:
     """The county effects of private fits beside those of the same fit without noise, for many releases of one nation.
 
     One goes through the door and empties its budget; the others are drawn in the same way from the same cells.
@@ -53,21 +53,11 @@ def correlations(share: float, *, releases: int = 60) -> dict[str, np.ndarray]:
 @pytest.mark.full_size
 @pytest.mark.parametrize("share", [0.25, 1.0])
 def test_county_effects_survive_a_budget_of_four(share: float) -> None:
-    """A quarter of full size has 50 counties, 40,000 establishments and 5 million rows; noise has long tails."""
+    """In every one of 100 releases. A quarter of full size has 50 counties, 40,000 establishments, 5 million rows."""
     found = correlations(share)
     for rate, values in found.items():
-        print(
-            share,
-            rate,
-            "mean",
-            values.mean().round(4),
-            "least",
-            values.min().round(3),
-            "0.9 in",
-            (values >= 0.9).mean(),
-        )
-    assert all(values.mean() >= 0.92 for values in found.values())
-    assert all((values >= 0.9).mean() >= (0.85 if rate == "jdr" else 1) for rate, values in found.items())
+        print(share, rate, "mean", values.mean().round(4), "least", values.min().round(3))
+    assert all(values.mean() >= 0.95 and values.min() >= 0.9 for values in found.values())
 
 
 def test_histories_have_the_same_rows_for_a_seed_and_one_job_for_a_worker_in_a_quarter() -> None:

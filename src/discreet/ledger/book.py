@@ -120,6 +120,7 @@ class Ledger:
                     "confirmed_by=...)`.",
                     about="total",
                 )
+            opened = Budget.opened(dataset, unit.key, total, policy)
             refuse_second_opening(dataset, origin, page.entries(kind="budget"))
             other = page.last(kind="budget", dataset=dataset)
             if other is not None and not allow_second_unit:
@@ -131,7 +132,7 @@ class Ledger:
                 )
             return self._set_budget(
                 page,
-                Budget(dataset, unit.key, total, total.zero(), policy),
+                opened,
                 protects=str(unit),
                 by=by,
                 second_unit=other is not None,

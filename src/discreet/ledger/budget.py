@@ -53,6 +53,17 @@ class Budget:
             raise BudgetExceeded(self._beyond(about, name, amount, release), about=name)
         return replace(self, spent=after, periods={**self.periods, about: used})
 
+    @classmethod
+    def opened(cls, dataset: str, unit: str, total: Loss, policy: Policy | None) -> Budget:
+        """A new account, in which no period may cost more than all together."""
+        if policy is not None and policy.beyond(total):
+            raise PrivacyError(
+                f"{readable(policy.limit)} for each {policy.each} was asked for {dataset!r}, with {amounts(total)} in "
+                f"all. One {policy.each} may not cost more than all together. Lower it.",
+                about="policy",
+            )
+        return cls(dataset, unit, total, total.zero(), policy)
+
     def resized(self, total: Loss, policy: Policy | None = None) -> Budget:
         """The same account with another total or policy; never below what is spent, never in another currency."""
         if policy is not None and policy != self.policy:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from discreet.errors import PrivacyError
-from discreet.privacy.losses import exact
+from discreet.privacy.losses import Loss, exact
 
 Step: TypeAlias = Literal["year", "quarter", "month"]
 IN_A_YEAR: Mapping[Step, int] = {"year": 1, "quarter": 4, "month": 12}
@@ -78,6 +78,10 @@ class Policy:
                 "Correct it.", about="policy",
             )  # fmt: skip
         return found
+
+    def beyond(self, total: Loss) -> bool:
+        """Whether one period may cost more than all together."""
+        return self.limit > next(iter(total.amounts.values()))
 
     def to_dict(self) -> dict[str, str]:
         """As a ledger keeps it."""

@@ -21,6 +21,7 @@ from discreet.ledger import Entry
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.confidential import Confidential
+from discreet.plan.counts import EXISTING
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import hash_of, labelled, rounded, write_release
 from discreet.plan.shape import Changes, Flows
@@ -120,6 +121,8 @@ class FlowRequest:
             found |= {name: words, f"{name}_lower": "lower end of its interval", f"{name}_upper": "upper end"}
             if name not in RATES:
                 found[f"{name}_quality"] = MEANING + rules.meaning(self.release.suppress)
+        if not isinstance(self.release, Changes):
+            found |= EXISTING
         sized = {LARGEST: "size of the cell's largest establishment, with noise of its own; in the research form"}
         return found | (sized if self.release.scale_share else {})
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
 from discreet.faults import Fault
-from discreet.ledger import Budget, Entry, Ledger
+from discreet.ledger import Budget, Entry, Ledger, Policy
 from discreet.ledger.budget import amounts, readable
 from discreet.ledger.openings import second_opening
 from discreet.plan.changed import changed
@@ -178,6 +178,8 @@ def _opened(source: PlanSource, standing: Standing) -> tuple[Budget, list[Fault]
                 found = known  # what is left is what the ledger says, whatever total the plan states
         elif not any(budget.unit == unit.key for budget in standing.budgets):
             faults.append(Fault(source.place("unit"), _other_unit(known, unit.key)))
+    if policy is not None and found.total is whole and policy.beyond(whole):
+        faults.append(Fault(source.place("budget", f"per_{policy.each}"), _above_all(policy, whole)))
     return found, faults
 
 
@@ -218,6 +220,13 @@ def _other_policy(known: Budget) -> str:
         f"another amount for each period is asked for {known.dataset!r} than the ledger has, which is {has}. A budget "
         "is opened once. Write that, leave it out, or ask the owner of the data to change it in the ledger "
         "(`discreet ledger budget`), with a reason."
+    )
+
+
+def _above_all(policy: Policy, whole: Loss) -> str:
+    return (
+        f"{readable(policy.limit)} for each {policy.each} is more than {amounts(whole)}, the budget of all together. "
+        "Lower it, or raise the budget."
     )
 
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.hierarchy import Hierarchy, covers
-from discreet.lineage import positions
+from discreet.lineage import parent_column, positions
 from discreet.tables.calibration import MOST_WORKERS
 from discreet.tables.mechanisms.mechanism import Mechanism
 
@@ -62,7 +62,8 @@ def consistent(
         return (replace(fine, guarantee=fine.guarantee.noted(NOTE), counts=np.maximum(fine.counts, 0)),)
     x, shares = fit(tables, mechanisms, members, finest, sizes)
     chain = _chain(tables, others)
-    whole = _whole(x, shares, [members[i] for i in chain], [members[i] for i in others if i not in chain])
+    across = [members[i] for i in others if i not in chain]
+    whole = whole_numbers(x, shares, [members[i] for i in chain], across, margins_of(fine))
     counts = {i: np.bincount(members[i], whole, tables[i].counts.size).astype(np.int64) for i in others}
     counts[finest] = whole
     found = []
@@ -198,24 +199,74 @@ def _chain(tables: Sequence[CountRelease], numbers: Sequence[int]) -> list[int]:
     return found
 
 
-def _whole(x: Vector, variance: Vector, levels: Sequence[Integers], across: Sequence[Integers]) -> Integers:
+Goal: TypeAlias = tuple[Integers, Vector]
+"""Where each count belongs, and what the counts of each place add up to."""
+
+
+def whole_numbers(
+    x: Vector,
+    variance: Vector,
+    levels: Sequence[Integers],
+    across: Sequence[Integers],
+    margins: Sequence[Sequence[Integers]],
+) -> Integers:
     """Non-negative integers near `x`: the total first, then the sums of each of `levels` within those before.
 
-    Sums `across` these levels are kept too, as far as the integers and zero allow.
+    Sums `across` these levels and by one attribute alone (`margins`) are kept too, as far as integers and zero allow.
     """
     parent, total = np.zeros(x.size, dtype=np.int64), np.rint(np.maximum(x.sum(keepdims=True), 0.0)).astype(np.int64)
+    lines = [_goals(x, variance, line) for line in margins]
     for member in levels:
-        total = _round(_summed(x, member), _summed(variance, member), parent, member, total, across)
+        total = _round(_summed(x, member), _summed(variance, member), parent, member, total, across, lines)
         parent = member
     fine = project(x, parent, totals=total, weights=variance)
-    if across:
+    if across or (x < 0).any():
         goals = [(member, np.maximum(_summed(x, member), 0.0)) for member in across]
-        for _ in range(RAKES):
-            for member, goal in (*goals, (parent, total)):
-                now = _summed(fine, member)
-                fine = fine * np.divide(goal, now, out=np.ones_like(now), where=now > 0)[member]
-        return round_across(fine, parent, across)
-    return round_to_totals(fine, parent)
+        goals += [line[-1] for line in lines]
+        fine = raked(fine, variance, goals, (parent, total.astype(np.float64)))
+    return round_across(fine, parent, across) if across else round_to_totals(fine, parent)
+
+
+def _goals(x: Vector, variance: Vector, line: Sequence[Integers]) -> list[Goal]:
+    """The sums by an attribute, and by the levels above it from the coarsest on, each within those before."""
+    found: list[Goal] = []
+    group, total = np.zeros(x.size, dtype=np.int64), np.maximum(x.sum(keepdims=True), 0.0)
+    for member in line:
+        above = np.zeros(int(member.max()) + 1, dtype=np.int64)
+        above[member] = group
+        total = project(_summed(x, member), above, totals=total, weights=_summed(variance, member))
+        found, group = [*found, (member, total)], member
+    return found
+
+
+def raked(x: Vector, variance: Vector, goals: Sequence[Goal], last: Goal) -> Vector:
+    """Non-negative numbers near `x` that add up to what each goal says, as far as zero allows, and to `last` exactly.
+
+    In turn a gap is handed out by `variance`. A count that was zero may grow again.
+    """
+    shares = [(member, goal, _summed(variance, member)) for member, goal in (*goals, last)]
+    for _ in range(RAKES):
+        for member, goal, share in shares:
+            x = np.maximum(x + variance * ((goal - _summed(x, member)) / share)[member], 0.0)
+    return project(x, last[0], totals=last[1], weights=variance)
+
+
+def margins_of(fine: CountRelease) -> list[list[Integers]]:
+    """For every attribute of a table, to which of its values each count belongs; first the levels above it, if any."""
+    cells, d = fine.counts.shape
+    found = []
+    for name in fine.keys.column_names:
+        above = next((chain.levels for chain in _chains(fine) if name in chain.levels), (name,))
+        rows = (parent_column(fine.keys, level, fine.lineage) for level in reversed(above))
+        found.append([np.repeat(np.from_dlpack(column.indices).astype(np.int64), d) for column in rows])
+    for i in range(len(fine.worker_by)):
+        places = {value: at for at, value in enumerate(dict.fromkeys(level[i] for level in fine.levels))}
+        found.append([np.tile(np.array([places[level[i]] for level in fine.levels], dtype=np.int64), cells)])
+    return found
+
+
+def _chains(fine: CountRelease) -> tuple[Hierarchy, ...]:
+    return () if fine.lineage is None else fine.lineage.chains
 
 
 def _summed(x: Vector, member: Integers) -> Vector:
@@ -223,13 +274,24 @@ def _summed(x: Vector, member: Integers) -> Vector:
 
 
 def _round(
-    value: Vector, weight: Vector, parent: Integers, member: Integers, total: Integers, across: Sequence[Integers]
+    value: Vector,
+    weight: Vector,
+    parent: Integers,
+    member: Integers,
+    total: Integers,
+    across: Sequence[Integers],
+    lines: Sequence[Sequence[Goal]],
 ) -> Integers:
     """The sums of one level as integers that add up to those of the level before, and nearly `across` them."""
     group, first = np.zeros(value.size, dtype=np.int64), np.zeros(value.size, dtype=np.int64)
     group[member], first[member] = parent, np.arange(member.size)
     whole = [other[first] for other in across if (other == other[first][member]).all()]
     near = project(value, group, totals=total, weights=weight)
+    if (value < 0).any():
+        known = [
+            [(other[first], goal) for other, goal in line if (other == other[first][member]).all()] for line in lines
+        ]
+        near = raked(near, weight, [line[-1] for line in known if line], (group, total.astype(np.float64)))
     return round_across(near, group, whole) if whole else round_to_totals(near, group)
 
 

@@ -56,11 +56,11 @@ class FlowRelease(MovementRelease):
         return rates_of(self.flows)
 
     def panel(self) -> pa.Table:
-        """Rows for a model of rates: attributes, quarter, rates from 0 to 2, the root of mean employment as `weight`.
+        """Rows for a model of rates: attributes, quarter, rates from 0 to 2, the number of establishments as `weight`.
 
-        Cells of which mean employment was published below 1 are left out. Chance makes rates of large cells the surer
-        ones; noise follows the largest establishment, and a cell that has most of its jobs there is no surer for its
-        size. The root lies between: `dc.mixed("jdr ~ 0 + industry + (1 | county)", release.panel(), weights="weight")`.
+        Cells of which mean employment was published below 1 are left out. Chance makes rates of many establishments the
+        surer ones, and noise, which follows the largest, is small beside them: `dc.mixed("jdr ~ 0 + industry + (1 |
+        county)", release.panel(), weights="weight")`. Their number is public, so weights have no noise.
         """
         import pyarrow as pa
 
@@ -70,7 +70,8 @@ class FlowRelease(MovementRelease):
         columns: dict[str, Any] = {name: self.keys[name].take(kept) for name in self.keys.column_names}
         columns["quarter"] = pa.array([self.quarter] * len(kept))
         columns |= {name: pa.array(np.clip(values[kept], 0.0, 2.0)) for name, values in self.rates.items()}
-        return pa.table({**columns, "weight": pa.array(np.sqrt(mean[kept]))})
+        number = np.ones_like(mean) if self.establishments is None else self.establishments.astype(np.float64)
+        return pa.table({**columns, "weight": pa.array(number[kept])})
 
     def about(self) -> dict[str, Sequence[Label]]:
         return {"quarter": [self.quarter] * len(self.vectors)}

@@ -29,6 +29,7 @@ from discreet.tables.expected import SIZES
 from discreet.tables.flow_noise import FlowNoise
 from discreet.tables.flow_release import RATES, FlowRelease, rate_ends
 from discreet.tables.movement import (
+    ESTABLISHMENTS,
     LARGEST,
     TOGETHER,
     MovementErrors,
@@ -54,11 +55,15 @@ OF_ONE_QUARTER = (
 
 @dataclass(frozen=True, slots=True)
 class FlowCells:
-    """Confidential: the five numbers of every cell, added up over quarters; its largest workforce of every quarter."""
+    """Confidential: the five numbers of every cell, added up over quarters; its largest workforce of every quarter.
+
+    The number of its establishments is public.
+    """
 
     keys: pa.Table
     vectors: Integers
     largest: Integers
+    establishments: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +98,11 @@ class PreparedFlows(PreparedMovement[FlowRelease]):
         if self.sizes is not None:
             size = size_of(cells.largest, self.sizes)
             largest = self.sizes.draw(size, size, source)
-        return self.released(cells.keys, vectors, largest)
+        return self.released(cells.keys, vectors, largest, cells.establishments)
 
-    def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None) -> FlowRelease:
+    def released(
+        self, keys: pa.Table, vectors: Integers, largest: Integers | None, establishments: Integers | None = None
+    ) -> FlowRelease:
         noise, sizes, level = self.noise, self.sizes, self.level
         return FlowRelease(
             keys=keys,
@@ -103,6 +110,7 @@ class PreparedFlows(PreparedMovement[FlowRelease]):
             guarantee=self.guarantee,
             parameters=self.details,
             largest=largest,
+            establishments=establishments,
             quarter=span(self.quarters),
             vectors=vectors,
             ends=noise.ends(vectors, level=level, sizes=sizes, largest=largest),
@@ -120,7 +128,8 @@ class PreparedFlows(PreparedMovement[FlowRelease]):
         nobody = np.zeros_like(beginning)
         vectors = np.column_stack([beginning - separations, nobody, accessions, separations, creation])
         largest = None if self.sizes is None else np.array(table[LARGEST], dtype=np.int64)
-        return self.released(table.select(list(self.by)), vectors, largest)
+        number = np.array(table[ESTABLISHMENTS], dtype=np.int64) if ESTABLISHMENTS in table.column_names else None
+        return self.released(table.select(list(self.by)), vectors, largest, number)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -141,7 +150,7 @@ class FlowQuery(MovementQuery[FlowRelease]):
                 "List them in their order, without a gap.",
                 about="quarter",
             )
-        taken = ("quarter", *FLOWS, *RATES, LARGEST)
+        taken = ("quarter", *FLOWS, *RATES, ESTABLISHMENTS, LARGEST)
         return cls(histories, account, quarters, workplace_names(histories.schema, by, what="Flows", taken=taken))
 
     def _unit(self) -> Establishments:
@@ -177,7 +186,7 @@ def size_of(largest: Integers, sizes: NoisySizes) -> Integers:
 
 
 def statistics(histories: Histories, quarters: Label | Sequence[Label], by: Sequence[str]) -> FlowCells:
-    """Jobs by kind and jobs created of every cell, added up, and its largest workforces, a pass for each quarter."""
+    """Jobs by kind and jobs created of every cell, added up, its largest workforces, a pass for each quarter."""
     asked = (quarters,) if isinstance(quarters, str | int) else tuple(quarters)
     gains = (KINDS.index(CAME), KINDS.index(LEFT))
     found = [
@@ -187,8 +196,10 @@ def statistics(histories: Histories, quarters: Label | Sequence[Label], by: Sequ
     keys, places = merged_keys([each.keys for each in found])
     vectors = np.zeros((len(keys) if by else 1, len(COORDINATES)), dtype=np.int64)
     largest = np.zeros((len(vectors), len(asked)), dtype=np.int64)
+    number = np.zeros(len(vectors), dtype=np.int64)
     for i, (each, at) in enumerate(zip(found, places, strict=True)):
         assert each.gains is not None
         vectors[at] += np.column_stack([each.counts, each.gains])
         largest[at, i] = each.largest_total
-    return FlowCells(keys, vectors, largest)
+        number[at] = each.establishments
+    return FlowCells(keys, vectors, largest, number)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from discreet.release.account import Released
 
 LARGEST = "largest"
+ESTABLISHMENTS = "establishments"
 TOGETHER = (
     "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
 )
@@ -68,6 +69,7 @@ class MovementRelease(Result, ABC):
     level : the probability with which each interval holds.
     parameters : what was asked for, in plain words for the ledger.
     largest : noisy sizes of the cells' largest establishments, where they were paid for.
+    establishments : how many there are in each cell. Public, without noise.
     check : what was known before it was paid for.
     """
 
@@ -76,6 +78,7 @@ class MovementRelease(Result, ABC):
     guarantee: Guarantee
     parameters: Mapping[str, Any] = field(default_factory=dict)
     largest: Integers | None = None
+    establishments: Integers | None = None
     entry: Entry | None = None
     name: str = ""
     check: Any = None
@@ -104,6 +107,8 @@ class MovementRelease(Result, ABC):
             columns[f"{name}_lower"], columns[f"{name}_upper"] = both_ends(*ends)
             if counted:
                 columns[f"{name}_quality"] = pa.array(flags(values, ends).tolist(), pa.string())
+        if self.establishments is not None:
+            columns[ESTABLISHMENTS] = pa.array(self.establishments)
         if self.largest is not None:
             columns[LARGEST] = pa.array(self.largest)
         return pa.table(columns)

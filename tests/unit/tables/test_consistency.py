@@ -18,7 +18,7 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.schema import Schema
 from discreet.tables.calibration import calibrate
-from discreet.tables.consistency import least_squares, round_across, trust
+from discreet.tables.consistency import least_squares, margins_of, round_across, trust, whole_numbers
 from discreet.tables.workload import agreed
 
 SHAPE = (4, 6, 12)
@@ -215,6 +215,49 @@ def test_a_table_is_trusted_by_one_number_that_no_draw_moves_far() -> None:
         assert np.ptp(share) == 0 and 1 / 6 <= share[0] <= 1
     drawn = [trust(mechanism, mechanism, member, np.where(np.arange(240) == i, 0, variance))[0] for i in range(240)]
     assert np.abs(np.array(drawn) / trust(mechanism, mechanism, member, variance)[0] - 1).max() < 0.1
+
+
+@pytest.mark.parametrize("table", ["ab", "a"])
+def test_totals_by_one_attribute_have_no_bias_where_zero_cuts_many_counts(table: str) -> None:
+    """What small counts win by being cut at zero was once taken from large ones of other places and kinds."""
+    rng, (a, b, c) = np.random.default_rng(3), (index.ravel() for index in np.indices(SHAPE))
+    empty = np.array([0.9, 0.9, 0.3, 0.3])[a] * np.where((b == 0) | (c < 2), 1, 0.9) + 0.1 * (c > 6)
+    truth = np.where(rng.random(CELLS) < empty, rng.integers(0, 4, CELLS), rng.integers(100, 3000, CELLS))
+    deviation = 20 + 0.02 * truth
+    member = {"ab": a * SHAPE[1] + b, "a": a}[table]
+
+    def z(margins: list[list[Any]], repeats: int = 300) -> dict[str, float]:
+        """The largest bias over its standard error, by attribute and of single counts."""
+        off: dict[str, list[Any]] = {name: [] for name in ("a", "b", "c", "cells")}
+        for _ in range(repeats):
+            x = truth + deviation * rng.laplace(size=CELLS)
+            whole = whole_numbers(x, deviation**2, [member], [], margins)
+            assert (whole >= 0).all() and whole.sum() == np.rint(x.sum())
+            for (_, found), at in zip(off.items(), (a, b, c, np.arange(CELLS)), strict=True):
+                found.append(np.bincount(at, whole - truth))
+        mean, spread = ({n: f(np.array(d), axis=0) for n, d in off.items()} for f in (np.mean, np.std))
+        return {name: float(np.abs(mean[name] / spread[name]).max() * np.sqrt(repeats)) for name in off}
+
+    kept = z([[a], [b], [c]])
+    assert max(kept[name] for name in "abc") <= 4.5, kept
+    assert kept["cells"] > 10, "a count near zero is biased, as every one is that cannot be below"
+    assert z([])["c"] > 8, "the same draws show a bias where attributes are forgotten"
+
+
+def test_margins_are_every_attribute_with_the_levels_above_it() -> None:
+    """Parents come first: counties add up to states that add up to the total."""
+    rows = {"workplace": range(6), "county": [*"uvwwvu"], "state": [*"ABBBBA"], "kind": [*"xyxyxx"], "n": [3] * 6}
+    schema = Schema(["county", "state", "kind"], {}, size="n", hierarchy={"place": ["county", "state"]})
+    session = dc.Session(dc.read_jobs(rows, schema=schema), unit=Establishments("0.1"), budget=9, seed=1)
+    table = session.count(["county", "kind"]).release(epsilon=4)
+    place, kind = margins_of(table)
+    cells = list(zip(table.keys["county"].to_pylist(), table.keys["kind"].to_pylist(), strict=True))
+    told = [dict(zip(member.tolist(), cells, strict=True)) for member in (*place, *kind)]
+    assert [len(each) for each in told] == [2, 3, 2]
+    states = {cell[0]: {"u": "A"}.get(cell[0], "B") for cell in cells}
+    assert len({(at, states[cell[0]]) for at, cell in zip(place[0].tolist(), cells, strict=True)}) == 2
+    assert len({(at, cell[0]) for at, cell in zip(place[1].tolist(), cells, strict=True)}) == 3
+    assert len({(at, cell[1]) for at, cell in zip(kind[0].tolist(), cells, strict=True)}) == 2
 
 
 @pytest.mark.full_size

@@ -86,14 +86,28 @@ def test_flows_are_what_counting_by_hand_gives(quarter: str) -> None:
         assert largest.tolist() == [hand[key]["largest"]]
 
 
-def test_rows_for_a_model_have_rates_that_can_be_and_a_weight_between_chance_and_noise() -> None:
-    session = dc.Session(opened(rows()), unit=UNIT, budget=1, seed=1)
+def test_rows_for_a_model_have_rates_that_can_be_and_the_number_of_establishments_as_weight() -> None:
+    found = rows()
+    session = dc.Session(opened(found), unit=UNIT, budget=1, seed=1)
     release = session.flows("q2", by=["county", "sector"]).release(epsilon=1)
     flows, panel = release.flows, release.panel()
     mean = (flows["beginning"] + flows["end"]) / 2
     assert len(panel) == (mean >= 1).sum() and {*panel["quarter"].to_pylist()} == {"q2"}
-    assert np.allclose(np.array(panel["weight"]) ** 2, mean[mean >= 1])
+    number = Counter((row["county"], row["sector"]) for row in {row["workplace"]: row for row in found}.values())
+    keys = zip(panel["county"].to_pylist(), panel["sector"].to_pylist(), strict=True)
+    assert panel["weight"].to_pylist() == [number[key] for key in keys]
+    assert sum(release.to_arrow()["establishments"].to_pylist()) == number.total()
     assert all(0 <= rate <= 2 for name in ("jcr", "jdr", "ar", "sr") for rate in panel[name].to_pylist())
+
+
+def test_the_number_of_establishments_is_that_of_all_quarters_without_a_list_too() -> None:
+    """An establishment without jobs in the quarter is counted: its number tells nothing about that quarter's jobs."""
+    found = rows()
+    gone = [row for row in found if row["quarter"] == "q1" or row["workplace"] != "e5"]
+    whole, less = (statistics(opened(some), ("q2", "q3"), ["county", "sector"]) for some in (found, gone))
+    assert len(gone) < len(found) and any(row["workplace"] == "e5" for row in gone)
+    assert whole.keys.equals(less.keys) and np.array_equal(whole.establishments, less.establishments)
+    assert not np.array_equal(whole.vectors, less.vectors)
 
 
 def vector_of(firms: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,9 @@ from discreet.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb
+
+_VIEWS = itertools.count()
+"""Numbers of copies of views."""
 
 
 def scan(
@@ -55,7 +59,9 @@ def scan(
     except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
-            "It may be damaged, cut off, locked or of another format than its name says.",
+            "Files below a folder have the same columns, and folders in it are all named alike, such as state=06."
+            if path.is_dir()
+            else "It may be damaged, cut off, locked or of another format than its name says.",
             "Write it again from its source, or rename it.",
         ) from None
 
@@ -163,9 +169,13 @@ def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.Duck
     alias = f"file_{abs(hash(path.resolve())):x}"
     location = str(path).replace("'", "''")
     connection.execute(f"ATTACH IF NOT EXISTS '{location}' AS {alias} (READ_ONLY)")
-    listing = "SELECT table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
-    tables = [row[0] for row in connection.execute(listing, [alias]).fetchall()]
+    listing = "SELECT table_name, table_type = 'VIEW' FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
+    tables = dict(connection.execute(listing, [alias]).fetchall())
     if table is None or table not in tables:
         asked = f"there is no table {table!r}" if table else "no table was named"
         raise DataError(f"{name}: in {str(path)!r} {asked}; it has: {', '.join(tables)}. Write {path}::TABLE.")
-    return connection.table(f"{alias}.{quoted(table)}")
+    place = f"{alias}.{quoted(table)}"
+    if tables[table]:  # every query would ask it again, and a volatile function in it gives each query other rows
+        place, view = f"view_{next(_VIEWS)}", place
+        connection.execute(f"CREATE TEMP TABLE {place} AS SELECT * FROM {view}")
+    return connection.table(place)

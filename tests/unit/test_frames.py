@@ -300,3 +300,16 @@ def test_a_script_that_ends_with_a_table_in_hand_ends_without_a_word(held: str) 
     """DuckDB's binding lists what is alive after the interpreter, as the frames of a daemon thread are."""
     done = subprocess.run([sys.executable, "-c", HELD + held], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_view_of_a_duckdb_file_is_read_once(tmp_path: Path) -> None:
+    """One with a volatile function would have other rows in every query: those that are checked, and those counted."""
+    with duckdb.connect(tmp_path / "rows.duckdb") as file:
+        file.execute("CREATE TABLE jobs AS SELECT range AS a FROM range(1000)")
+        file.execute("CREATE VIEW half AS SELECT a FROM jobs WHERE random() < 0.5")
+        file.execute("CREATE VIEW again AS SELECT a FROM half")
+    for name in ("half", "again"):
+        frame = open_frame(tmp_path / "rows.duckdb", table=name)
+        first, second = (collect(frame.sort("a"), step="rows")["a"].to_pylist() for _ in range(2))
+        assert first == second
+        assert 300 < len(first) < 700

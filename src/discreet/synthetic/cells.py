@@ -117,7 +117,8 @@ def sources(releases: Sequence[ReleaseFolder]) -> list[TableRows]:
         raise DataError(
             "No release here has counts of jobs.",
             "Synthetic jobs agree with released counts, and with sums beside them.",
-            "Give the folder of a release of kind 'count' or 'counts'.",
+            "Give the folder of a release of kind 'count' or 'counts'. A model gives synthetic responses: "
+            "`discreet synthesize --rows`, or dc.synthetic_responses.",
             about="release",
         )
     for source in found:

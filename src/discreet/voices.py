@@ -174,6 +174,7 @@ LABELS = {
     "lower": "Smallest response",
     "upper": "Largest response",
     "response": "Protected column",
+    "protect": "Rows protected together by",
     "name": "Name",
     "epsilon": "Epsilon",
     "kind": "What",
@@ -229,6 +230,7 @@ LABELS = {
 
 class _Form(_Plan):
     own = ("form", "plan", "python")
+    labels: ClassVar[Mapping[str, str]] = LABELS
 
     def value(self, value: object) -> str:
         if isinstance(value, list | tuple):
@@ -237,16 +239,22 @@ class _Form(_Plan):
 
     def key(self, path: tuple[str, ...]) -> str:
         head, *rest = path
-        return " ".join([repr(LABELS[head]), *rest]) if head in LABELS else super().key(path)
+        return " ".join([repr(self.labels[head]), *rest]) if head in self.labels else super().key(path)
 
     def setting(self, name: str, value: object, under: str | None) -> str:
-        if name not in LABELS:
+        if name not in self.labels:
             return PLAN.setting(name, value, None)
         return self.key((name,)) if value is True else f"{self.key((name,))} {self.value(value)}"
 
 
+class _UnitForm(_Form):
+    """The form's part about who is protected, where `by` names rows that belong together."""
+
+    labels: ClassVar[Mapping[str, str]] = {**LABELS, "by": LABELS["protect"]}
+
+
 PYTHON, PLAN = _Python(), _Plan()
-COMMAND, FORM = Command(), _Form()
+COMMAND, FORM, UNIT_FORM = Command(), _Form(), _UnitForm()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

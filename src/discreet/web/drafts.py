@@ -63,6 +63,7 @@ OF_UNIT = {
     "workers": (),
     "establishment-nodes": ("theta",),
     "rows": ("lower", "upper", "response"),
+    "groups": ("by", "lower", "upper", "response"),
 }
 OF_READERS = ("level", "scale_share", "round_to", "suppress", "compare", "replaces")
 OF_TABLES = ("delta", "where", "stratum", "establishments", *OF_READERS)

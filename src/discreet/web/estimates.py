@@ -23,7 +23,7 @@ from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.advice import BudgetAdvice, Measure
-from discreet.voices import FORM, LABELS
+from discreet.voices import FORM, LABELS, UNIT_FORM
 from discreet.web.book import stamp, stamps
 from discreet.web.calculators import SECONDS, TooLong, shared
 from discreet.web.desk import DataSource, Desk, no_source
@@ -157,15 +157,20 @@ def _refused(source: DataSource, plan: Plan) -> list[Fault]:
 
 
 def told(document: Document, found: Iterable[Fault]) -> tuple[Trouble, ...]:
-    return tuple(
-        Trouble(_named(document, fault.place), fault.said(FORM), _field(fault.place), fault.about) for fault in found
-    )
+    return tuple(_trouble(document, fault) for fault in found)
+
+
+def _trouble(document: Document, fault: Fault) -> Trouble:
+    of_unit = fault.place[:1] == ("unit",)
+    place: Place = ("unit", "by") if fault.place == ("unit",) and fault.about == "by" else fault.place
+    return Trouble(_named(document, place), fault.said(UNIT_FORM if of_unit else FORM), _field(place), fault.about)
 
 
 def _named(document: Document, place: Place) -> str:
     """A place as the form calls it: release 'jobs', Epsilon."""
     above, key = (place[:2], place[2:3]) if place[:1] in (("release",), ("alarms",)) else ((), place[1:2])
-    label = LABELS.get(str(key[0])) if key else "Who is protected" if place == ("unit",) else None
+    word = "protect" if place[:2] == ("unit", "by") else str(key[0]) if key else ""
+    label = "Who is protected" if place == ("unit",) else LABELS.get(word)
     return document.name(place) if label is None else ", ".join(filter(None, (document.name(above), label)))
 
 

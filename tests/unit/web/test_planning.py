@@ -191,6 +191,32 @@ def test_every_field_of_a_release_is_in_its_form(client: Any) -> None:
             assert {key for key in asked if f'name="release-0-{key}"' not in page} == set(), kind
 
 
+def test_groups_of_rows_are_protected_by_the_form(make: Callable[..., Any], client: Any) -> None:
+    """The unit of the form is the plan's; its price and its refusals name the field."""
+    page = client.get("/plans/new?source=flows").text
+    assert 'name="unit-by"' in page and 'value="groups"' in page
+    desk = make()
+    asked = [
+        ("unit-kind", "groups"),
+        ("unit-lower", "0"),
+        ("unit-upper", "2"),
+        ("unit-response", "y"),
+        ("release-0-name", "m"),
+        ("release-0-kind", "model"),
+        ("release-0-formula", "y ~ x"),
+        ("release-0-epsilon", "1"),
+        ("formats", "parquet"),
+        ("forms", "research"),
+    ]
+    draft = from_form(FormData([*asked, ("unit-by", "g")]), "flows")
+    assert draft.unit == {"kind": "groups", "by": ["g"], "lower": "0", "upper": "2", "response": ["y"]}
+    judged = judge(desk, draft, "m")
+    assert judged.can_run and judged.found is not None, judged.trouble
+    assert judged.found.file.plan.only.unit.unit().key == "groups(g;0,2,y)"
+    wrong = judge(desk, from_form(FormData([*asked, ("unit-by", "y")]), "flows"), "m").trouble[0]
+    assert (wrong.field, wrong.where) == ("unit-by", "Rows protected together by")
+
+
 def test_only_what_was_read_is_approved(make: Callable[..., Any]) -> None:
     desk = make("accounts = true\nsecond_person = true")
     store = _store(desk)

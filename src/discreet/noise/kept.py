@@ -41,10 +41,10 @@ def kept(
     `seconds` is about what solving takes, known before it begins.
     """
     name = sha256(repr((kind, key)).encode()).hexdigest()[:32]
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
-    path = folder / f"{kind.split(',')[0]}-{name}.json"
-    rows = _read(path)
-    if rows is not None:
+    folder = _folder()
+    path = None if folder is None else folder / f"{kind.split(',')[0]}-{name}.json"
+    rows = None if path is None else _read(path)
+    if path is not None and rows is not None:
         _refuse_no_law(rows, path)
         check(rows)
         return rows
@@ -52,8 +52,18 @@ def kept(
         raise LongTable(seconds)
     rows = solve()
     check(rows)
-    _write(path, rows)
+    if path is not None:
+        _write(path, rows)
     return rows
+
+
+def _folder() -> Path | None:
+    """Where tables are kept; None for a user without a home."""
+    named = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(named or Path.home() / ".cache") / "discreet"
+    except RuntimeError:
+        return None
 
 
 class Unsolved(Exception):
@@ -103,14 +113,16 @@ def _refuse_no_law(rows: NDArray[np.object_], path: Path) -> None:
 
 def _read(path: Path) -> NDArray[np.object_] | None:
     try:
-        text = path.read_text(encoding="ascii")
+        content = path.read_bytes()
     except OSError:
         return None
     try:
-        rows = np.array([[int(weight, 16) for weight in row] for row in json.loads(text)], dtype=object)
+        rows = np.array(
+            [[int(weight, 16) for weight in row] for row in json.loads(content.decode("ascii"))], dtype=object
+        )
         if rows.ndim != 2:
             raise ValueError
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise damaged(f"{path.name} is no table of whole numbers") from None
     return rows
 

@@ -46,23 +46,37 @@ def far_floor(alpha: float, epsilon: float) -> float:
 
 
 def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiased: bool) -> Vector:
-    """Mean errors of the best integer noise of one count, for largest establishments of 1 to `most` workers.
+    """Mean errors of the best integer noise of one count, for largest establishments of 1 to `most` workers."""
+    found = best_laws(alpha, epsilon, most=most, reach=reach, bias=0.0 if unbiased else math.inf)
+    return np.asarray(found @ np.abs(np.arange(-reach, reach + 1)))
+
+
+def best_laws(alpha: Fraction, epsilon: float, *, most: int, reach: int, bias: float) -> Matrix:
+    """Probabilities of -reach to reach, a row for each size, of means of at most `bias` times the size's floor.
 
     All moves between these sizes are constraints, larger sizes are free, and noise beyond `reach` is left out: close to
     the end the values are too low. The sum over sizes is minimised, each over its floor.
     """
     k = np.arange(-reach, reach + 1)
     here, there = _pairs(alpha, most, reach)
-    weight = np.repeat([1 / floor(x, alpha, epsilon) for x in range(1, most + 1)], len(k))
+    floors = np.array([floor(x, alpha, epsilon) for x in range(1, most + 1)])
     far = np.tile(np.abs(k), most).astype(np.float64)
     row = np.repeat(np.arange(most), len(k))
-    sides = [(row, np.ones(len(far)), 1.0)] + [(row, np.tile(k, most).astype(np.float64), 0.0)] * unbiased
-    found = minimised(weight * far, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)))
-    return np.asarray((found * far).reshape(most, -1).sum(axis=1))
+    mean = (row, np.tile(k, most).astype(np.float64), 0.0)
+    found = minimised(
+        np.repeat(1 / floors, len(k)) * far,
+        here,
+        there,
+        np.full(len(here), epsilon),
+        [(row, np.ones(len(far)), 1.0)] + [mean] * (bias == 0),
+        np.ones(len(far)),
+        within=(row, mean[1], bias * floors) if 0 < bias < math.inf else None,
+    )
+    return found.reshape(most, -1)
 
 
-def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector) -> float:
-    """The least sum of mean errors, each times its weight, of noise with mean zero that may follow all of a cell.
+def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector, unbiased: bool = True) -> float:
+    """The least sum of mean errors, each times its weight, of noise that may follow all of a cell.
 
     Sizes are 1 to as many as there are weights. Any noise, with the other establishments of a cell given, is a law for
     every size of one of them. The growths of that one are the constraints here, and no other move is.
@@ -71,7 +85,7 @@ def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector) -> flo
     here, there = _pairs(alpha, most, reach, alone=True)
     far = np.tile(np.abs(k), most).astype(np.float64)
     row = np.repeat(np.arange(most), len(k))
-    sides = [(row, np.ones(len(far)), 1.0), (row, np.tile(k, most).astype(np.float64), 0.0)]
+    sides = [(row, np.ones(len(far)), 1.0)] + [(row, np.tile(k, most).astype(np.float64), 0.0)] * unbiased
     cost = np.repeat(weight / weight.mean(), len(k)) * far
     found = minimised(cost, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)), method="highs-ipm")
     return float(np.repeat(weight, len(k)) * far @ found)
@@ -158,8 +172,9 @@ def minimised(
     scale: Vector,
     *,
     method: str = "highs",
+    within: tuple[Integers, Vector, Vector] | None = None,
 ) -> Matrix:
-    """p >= 0 of the least cost with p[here] <= e^gain p[there] and sums by row as `sides` say."""
+    """p >= 0 of the least cost with p[here] <= e^gain p[there] and sums by row as `sides` say; others `within`."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, vstack
 
@@ -171,8 +186,18 @@ def minimised(
     column = np.arange(len(cost))
     equal = [coo_matrix((value * scale, (row, column))) for row, value, _ in sides]
     total = np.concatenate([np.full(side.shape[0], value) for side, (_, _, value) in zip(equal, sides, strict=True)])
+    bounds, most = [keep], [np.zeros(n)]
+    if within is not None:
+        row, value, bound = within
+        part = coo_matrix((value * scale, (row, column)))
+        bounds, most = [*bounds, part, -part], [*most, bound, bound]
     done = linprog(
-        cost * scale, A_ub=keep.tocsr(), b_ub=np.zeros(n), A_eq=vstack(equal).tocsr(), b_eq=total, method=method
+        cost * scale,
+        A_ub=vstack(bounds).tocsr(),
+        b_ub=np.concatenate(most),
+        A_eq=vstack(equal).tocsr(),
+        b_eq=total,
+        method=method,
     )
     if done.x is None:
         raise Unsolved

@@ -161,8 +161,8 @@ class TwoSizes(NamedTuple):
         return np.asarray(np.log(self.density[row, cell]) - ring * (rows.epsilon - math.log1p(a)))
 
 
-def two_sizes(rows: RatioRows, *, weights: Vector | None = None) -> TwoSizes:
-    """The law with mean zero in every row that has the least weighted E|z|."""
+def two_sizes(rows: RatioRows, *, weights: Vector | None = None, unbiased: bool = True) -> TwoSizes:
+    """The law that has the least weighted E|z|, with mean zero in every row if it has to be `unbiased`."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, vstack
 
@@ -179,7 +179,7 @@ def two_sizes(rows: RatioRows, *, weights: Vector | None = None) -> TwoSizes:
     row = np.repeat(np.arange(many), every)
     sides = [
         coo_matrix((np.tile(each, many) * scale[place.ravel()], (row, place.ravel())), shape=(many, unknowns))
-        for each in (mass, mean)
+        for each in (mass, mean)[: 1 + unbiased]
     ]
     cost = np.bincount(place.ravel(), weights=(weight[:, None] * np.abs(mean)).ravel(), minlength=unknowns) * scale
     found = linprog(
@@ -187,7 +187,7 @@ def two_sizes(rows: RatioRows, *, weights: Vector | None = None) -> TwoSizes:
         A_ub=held.tocsr(),
         b_ub=np.zeros(len(here)),
         A_eq=vstack(sides).tocsr(),
-        b_eq=np.repeat([1.0, 0.0], many),
+        b_eq=np.repeat([1.0, 0.0][: 1 + unbiased], many),
         method="highs-ipm",
     )
     if found.x is None:

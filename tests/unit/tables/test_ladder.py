@@ -18,10 +18,10 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
-from discreet.tables import ladder
+from discreet.tables import ladder, limits
 from discreet.tables.calibration import calibrate
 from discreet.tables.ladder import Window, growth, moves
-from discreet.tables.limits import in_proportion, one_count
+from discreet.tables.limits import best_laws, floor, in_proportion, one_count
 from discreet.tables.mechanisms.ladder import LadderNoise, _window
 from discreet.tables.sizes import noisy_sizes
 from faults_of import about
@@ -198,6 +198,22 @@ def test_every_listed_size_is_within_a_tenth_of_the_unbiased_optimum(epsilon: st
     least = np.where(x < 60, near[np.minimum(LISTED, most) - 1], far * 0.1 * x)
     ratio = mechanism.integer_error(x, x) / least
     assert ((ratio < 1.10) & (ratio > 0.97)).all(), ratio
+
+
+def test_a_mean_within_a_bound_costs_what_lies_between_none_and_any() -> None:
+    tenth, sizes, k = Fraction(1, 10), range(1, 25), np.arange(-9, 10)
+    floors = np.array([floor(x, tenth, 2.0) for x in sizes])
+    sums = []
+    for share in (0.0, 0.05, math.inf):
+        laws = best_laws(tenth, 2.0, most=24, reach=9, bias=share)
+        assert laws.sum(axis=1) == pytest.approx(1)
+        mean = np.abs(laws @ k) / floors
+        assert mean.max() < share + 1e-6 and (share in (0.0, math.inf) or mean.max() > 0.99 * share)
+        sums.append((laws @ np.abs(k) / floors).sum())
+    assert sums[0] > 1.001 * sums[1] > 1.002 * sums[2]
+    equal = np.ones(20)
+    free = limits.alone(tenth, 2.0, reach=9, weight=equal, unbiased=False)
+    assert limits.alone(tenth, 2.0, reach=9, weight=equal) > 1.001 * free
 
 
 @pytest.mark.parametrize("x", [1, 19, 50, 59, 60, 119, 500])

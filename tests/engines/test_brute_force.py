@@ -31,8 +31,15 @@ WHERE = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("memory", [False, True], ids=["duckdb", "memory"])
-@pytest.mark.parametrize("listed", [False, True], ids=["those with jobs", "a public list"])
+@pytest.mark.parametrize(
+    ("listed", "memory"),
+    [
+        pytest.param(False, False, id="those with jobs-duckdb", marks=pytest.mark.full_size),
+        pytest.param(True, False, id="a public list-duckdb"),
+        pytest.param(False, True, id="those with jobs-memory"),
+        pytest.param(True, True, id="a public list-memory"),
+    ],
+)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(
     firms=st.lists(FIRM, min_size=1, max_size=6),

@@ -200,7 +200,7 @@ def test_tampering_is_found(
     assert words in found[subject], found
 
 
-@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("calibration", ["tight", pytest.param("paper", marks=pytest.mark.full_size)])
 def test_noise_for_single_jobs(toys, tmp_path: Path, command, calibration: str) -> None:
     """The width that one job needs is found enough; a little less is not, nor the other law."""
     law = {"tight": "DiscreteLaplace", "paper": "Laplace"}[calibration]

@@ -247,7 +247,11 @@ def numbers(found: BlockEstimates, keep: np.ndarray) -> list[bytes]:
 @pytest.mark.parametrize("base", ["ordinary", "constant", "highest", "zero", "exact", "few"])
 @pytest.mark.parametrize(
     ("model", "size"),
-    [*((model, size) for model in ("linear", "one intercept") for size in (6, 8, 12)), ("nested", 12)],
+    [
+        *((model, size) for model in ("linear", "one intercept") for size in (6, 12)),
+        *(pytest.param(model, 8, marks=pytest.mark.full_size) for model in ("linear", "one intercept")),
+        ("nested", 12),
+    ],
 )
 def test_a_hostile_row_moves_its_own_block_only(model: str, size: int, base: str, dither: bool) -> None:
     rows, public, every, y = prepared(model, base, BLOCK_ROWS // size)

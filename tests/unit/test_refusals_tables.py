@@ -54,8 +54,11 @@ NEIGHBOURS: dict[str, list[Mapping[str, int]]] = {
     "strong": [BASE | {"w2": 3}],
     "weak": [BASE | {"w3": 2}],
 }
-PAIRS = [(unit, sizes, False) for unit, found in NEIGHBOURS.items() for sizes in found]
+PAIRS = [(unit, sizes, False) for unit, found in NEIGHBOURS.items() for sizes in found[::2]]
 PAIRS += [(unit, found[0], True) for unit, found in NEIGHBOURS.items()]
+LONG = [
+    pytest.param(unit, found[1], False, marks=pytest.mark.full_size) for unit, found in NEIGHBOURS.items() if found[1:]
+]
 WHERE: list[dict[str, Any]] = [
     {},
     {"place": ["A", "C"]},
@@ -101,7 +104,7 @@ def of_base(unit: str, *, public: bool) -> list[tuple[str, str]]:
     return list(asked(listed(rows(BASE), public=public), UNITS[unit]))
 
 
-@pytest.mark.parametrize(("unit", "sizes", "public"), PAIRS)
+@pytest.mark.parametrize(("unit", "sizes", "public"), [*PAIRS, *LONG])
 def test_neighbours_are_refused_alike_in_sessions(unit: str, sizes: Mapping[str, int], public: bool) -> None:
     found = of_base(unit, public=public)
     assert list(asked(listed(rows(sizes), public=public), UNITS[unit])) == found

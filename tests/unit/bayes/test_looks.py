@@ -200,7 +200,9 @@ def test_covering_holds_its_level_at_the_largest_bias(off: float, level: float) 
     assert covering(0.0, 0.7, level, off) == pytest.approx(covering(1e-9, 0.7, level, off))
 
 
-@pytest.mark.parametrize("kind", ["lognormal errors", "heavy tails (t, 3 degrees)"])
+@pytest.mark.parametrize(
+    "kind", ["lognormal errors", pytest.param("heavy tails (t, 3 degrees)", marks=pytest.mark.full_size)]
+)
 def test_ends_hold_with_skewed_and_heavy_tailed_errors(kind: str) -> None:
     """Red before: 15 and 17 of 24 probabilities with lognormal errors."""
     rng = np.random.default_rng(9)

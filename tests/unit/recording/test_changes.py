@@ -61,7 +61,7 @@ def drawn_loss(law: Any, one: tuple[np.ndarray, np.ndarray], other: tuple[np.nda
     return float(np.abs(logs[0] - logs[1]).max())
 
 
-@pytest.fixture(params=[0, "1/4"])
+@pytest.fixture(params=[pytest.param(0, marks=pytest.mark.full_size), "1/4"])
 def share(request: pytest.FixtureRequest) -> Any:
     """What pays for sizes. Points for expected errors are drawn once, before draws are recorded."""
     epsilon = "1.5" if request.param else 2

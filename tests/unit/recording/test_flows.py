@@ -63,7 +63,7 @@ def drawn_loss(law: Any, one: tuple[np.ndarray, float], other: tuple[np.ndarray,
     return float(np.abs(logs[0] - logs[1]).max())
 
 
-@pytest.fixture(params=[0, "1/4"])
+@pytest.fixture(params=[pytest.param(0, marks=pytest.mark.full_size), "1/4"])
 def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What pays for sizes. Constants and expected errors are computed once, before draws are recorded."""
     noise = flow_noise.FlowNoise.calibrate(unit=dc.Establishments("0.1"), epsilon="1.5" if request.param else 2)
@@ -135,7 +135,7 @@ def grown_in_both(firm: int, **more: int) -> Patterns:
     return STOCK | {firm: own | {name[1:]: own.get(name[1:], 0) + n for name, n in more.items()}}
 
 
-@pytest.mark.parametrize("share", [0, "1/4"])
+@pytest.mark.parametrize("share", [pytest.param(0, marks=pytest.mark.full_size), "1/4"])
 def test_two_quarters_together_lose_no_more_than_the_charge(
     share: Any, record: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

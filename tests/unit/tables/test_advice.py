@@ -70,7 +70,7 @@ def test_no_split_on_a_grid_is_better(jobs: Jobs, sizes: pa.Table) -> None:
     assert best <= told(workload, sizes, (0.5, 0.5), 3.0)
 
 
-@pytest.mark.parametrize("measure", ["absolute", "relative"])
+@pytest.mark.parametrize("measure", [pytest.param("absolute", marks=pytest.mark.full_size), "relative"])
 def test_realised_errors_are_as_told_and_less_than_with_equal_shares(jobs: Jobs, sizes: pa.Table, measure: str) -> None:
     tables = (("place", "sector"), ("sector", "ownership"))
     workload = session(jobs).marginals(*tables)
@@ -95,7 +95,7 @@ def test_realised_errors_are_as_told_and_less_than_with_equal_shares(jobs: Jobs,
     assert best < equal
 
 
-@pytest.mark.parametrize("add_up", [False, True])
+@pytest.mark.parametrize("add_up", [pytest.param(False, marks=pytest.mark.full_size), True])
 def test_sums_are_as_far_off_as_told(jobs: Jobs, sizes: pa.Table, add_up: bool) -> None:
     """The finest table alone, and with another: errors of what is added up, or made to agree, table by table."""
     tables = (("place", "sector"), ("sector",), ())

@@ -80,7 +80,9 @@ def test_a_change_is_the_difference_of_its_levels(histories: Histories) -> None:
     assert len(release.tidy()) == 40
 
 
-@pytest.mark.parametrize(("scale_share", "quarters"), [(0, ["q1", "q4"]), (0.15, QUARTERS)])
+@pytest.mark.parametrize(
+    ("scale_share", "quarters"), [pytest.param(0, ["q1", "q4"], marks=pytest.mark.full_size), (0.15, QUARTERS)]
+)
 def test_expected_errors_and_intervals_are_kept(histories: Histories, scale_share: float, quarters: list[str]) -> None:
     query = session(histories, seed=8).changes(quarters, "county")
     cells = statistics(histories, quarters, ["county"])

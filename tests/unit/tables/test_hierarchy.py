@@ -148,7 +148,7 @@ def test_totals_have_no_bias_and_no_table_is_worse_than_its_draws() -> None:
         assert held >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / (REPEATS * cell.counts.size))
 
 
-@pytest.mark.parametrize("mechanism", ["polynomial", "ladder"])
+@pytest.mark.parametrize("mechanism", [pytest.param("polynomial", marks=pytest.mark.full_size), "ladder"])
 def test_intervals_of_sums_hold_the_truth(mechanism: str) -> None:
     """Chebyshev's: wide, and right for any law. For a fiftieth of the noise they must not be wide enough."""
     query = session().count(TABLES[0])

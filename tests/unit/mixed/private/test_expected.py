@@ -43,7 +43,7 @@ def expected(public: PublicDesign, mechanism: moments.MomentNoise, request: Mode
     return expected_errors(sums, public.origin.restore, sigma2=SIGMA**2, variances=np.array([TAU**2]))
 
 
-@pytest.mark.parametrize("loss", [{"epsilon": 3}, {"rho": 2}])
+@pytest.mark.parametrize("loss", [{"epsilon": 3}, pytest.param({"rho": 2}, marks=pytest.mark.full_size)])
 def test_what_is_expected_is_what_estimates_are_off_by(loss: dict[str, float]) -> None:
     """Within 15 %, from the design alone: the response that the prediction is given is missing in every row."""
     rng, source = np.random.default_rng(6), SeededSource(6)

@@ -260,8 +260,10 @@ def read_rows(
     return rows, Learned(levels, states, means, distant)
 
 
-def number_column(frame: AnyFrame, name: str, about: str, rows: int, *, positive: bool = False) -> Vector:
-    """A column of finite numbers beside the formula, such as weights."""
+def number_column(
+    frame: AnyFrame, name: str, about: str, rows: int, *, positive: bool = False, called: str = ""
+) -> Vector:
+    """A column of finite numbers beside the formula, such as weights; `called` is its name in words."""
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
@@ -276,7 +278,7 @@ def number_column(frame: AnyFrame, name: str, about: str, rows: int, *, positive
     if arrow.null_count or not np.isfinite(values).all() or (positive and (values <= 0).any()):
         raise DataError(
             f"Column {name!r} has values that are missing, infinite{', zero or less' if positive else ''}.",
-            f"{about} is a finite{', positive' if positive else ''} number in every row.",
+            f"{called or about} is a finite{', positive' if positive else ''} number in every row.",
             "Drop or repair those rows first.",
             about=about,
         )

@@ -15,7 +15,7 @@ from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.estimate import refuse_unidentifiable
-from discreet.lmm.families import FAMILIES, Family, FamilyName, family
+from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.laplace import Problem, Term, mode
@@ -26,6 +26,7 @@ from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
 
 MOST_POINTS = 100  # of the quadrature
+MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
 def generalised(
@@ -58,7 +59,7 @@ def generalised(
     y = rows.evaluate(layout.response) + layout.response.shift
     moved = None if offset is None else number_column(frame, offset, "offset", rows.count)
     for name in model.offsets:
-        more = number_column(frame, name, "formula", rows.count)
+        more = number_column(frame, name, "formula", rows.count, called="An offset")
         moved = more if moved is None else moved + more
     shown = None if exposure is None else number_column(frame, exposure, "exposure", rows.count, positive=True)
     weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
@@ -125,6 +126,13 @@ def _refuse_values(law: Family, y: Vector) -> None:
                 "Round them, or fit the plain mixed model.",
                 about="formula",
             )
+        if (y > MOST).any():
+            raise DataError(
+                f"The response of family {law.name!r} has values above {MOST:.0e}.",
+                "Whole numbers so large are not told apart by doubles.",
+                "Count in thousands or millions, or fit the plain mixed model.",
+                about="formula",
+            )
         if not y.any():
             raise Unidentified(
                 "The response is zero in every row, so no rate above zero is the best one.",
@@ -160,8 +168,16 @@ def _problem(
     weights: Vector | None,
 ) -> tuple[Problem, Any, Origin]:
     """The arrays of the fit, which fixed columns are kept, and the way back to the columns as given."""
-    X = dense(rows, layout.fixed, design.levels)
-    XX = X.T @ X
+    with np.errstate(over="ignore", invalid="ignore"):
+        X = dense(rows, layout.fixed, design.levels)
+        XX = X.T @ X
+        random = [dense(rows, term.pieces, design.levels) for term in design.random]
+        squares = [np.square(Z).sum() for Z in random]
+    if not np.isfinite(XX).all() or not np.isfinite(squares).all():
+        raise FitError(
+            "Squares of a column are too large for a double. Give it in a larger unit, such as millions.",
+            about="formula",
+        )
     kept = independent(XX)
     own = np.eye(X.shape[1])[kept]
     if len(kept) < X.shape[1]:
@@ -169,10 +185,17 @@ def _problem(
         own[:, left_out] = np.linalg.solve(XX[np.ix_(kept, kept)], XX[np.ix_(kept, left_out)])
     back = origin(layout.fixed, design.levels, kept=kept, own=own, moved=0.0, XX=XX[np.ix_(kept, kept)])
     terms = tuple(
-        Term(dense(rows, random.pieces, design.levels), random.grouping.codes(rows.codes), len(random.grouping))
-        for random in design.random
+        Term(Z, term.grouping.codes(rows.codes), len(term.grouping))
+        for Z, term in zip(random, design.random, strict=True)
     )
     total = np.zeros(len(y)) if offset is None else offset
+    if np.ptp(total) > HIGHEST:
+        raise DataError(
+            f"Offsets differ by {np.ptp(total):.0f} on the scale of the link.",
+            f"Rows whose rates differ by more than exp({HIGHEST:.0f}) have no common model.",
+            "Give an offset on the scale of the link, for example the logarithm of an exposure.",
+            about="offset",
+        )
     if exposure is not None:
         total = total + np.log(exposure)
     return Problem(y, X[:, kept], terms, total, law, weights), kept, back

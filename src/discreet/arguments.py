@@ -7,7 +7,7 @@ The function itself checks values of the right kind. No data are looked at.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, wraps
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -21,6 +21,8 @@ from discreet.faults import Argument
 LISTED = {str: "text", int: "whole numbers", float: "numbers"}
 P = ParamSpec("P")
 T = TypeVar("T")
+LARGEST = 2**63
+SEEDS = ("seed", "rng")  # these may be as long as people like
 SHORT = (str, int, float, bool, type(None))  # what a message shows; of anything else it names the kind
 
 
@@ -41,6 +43,7 @@ def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Non
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
         return
+    refuse_large(given)
     kinds = _declared(inspect.unwrap(function))
     for name, value in given.items():
         if name in kinds and not any(_is(value, kind) for kind in kinds[name]):
@@ -53,6 +56,22 @@ def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Non
                 asked,
                 f"It takes {' or '.join(dict.fromkeys(_called(kind) for kind in kinds[name]))}.",
                 f"Leave it out for {default!r}, or correct it." if simple else "Correct it.",
+                about=name,
+            )
+
+
+def refuse_large(given: Mapping[str, Any]) -> None:
+    """Refuse whole numbers that no computation takes, by their names; and seeds below 0."""
+    for name, value in given.items():
+        if name in SEEDS and isinstance(value, int) and value < 0:
+            raise DataError(
+                (Argument(name, value), " is not a seed."), "Seeds are 0 or more.", "Use for example 1.", about=name
+            )
+        if isinstance(value, int) and abs(value) >= LARGEST and name not in SEEDS:
+            raise DataError(
+                f"{name} is a whole number of {value.bit_length():,} bits.",
+                "Whole numbers are below 2^63.",
+                "Correct it.",
                 about=name,
             )
 
@@ -96,10 +115,21 @@ def _is(value: Any, kind: Any) -> bool:
         return isinstance(value, bool | np.bool_)
     if origin in (int, float):
         return isinstance(value, Integral if origin is int else Real) and not isinstance(value, bool | np.bool_)
-    if inside and hasattr(origin, "__iter__") and not issubclass(origin, Mapping):
+    if origin is tuple and Ellipsis not in inside and not (hasattr(value, "__len__") and len(value) == len(inside)):
+        return False
+    if inside and inspect.isclass(origin) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping) and _are(value.values(), inside[1])
+    if inside and hasattr(origin, "__iter__"):
         listed = hasattr(value, "__iter__") and not isinstance(value, str | bytes | Mapping)
-        return listed and (inside[0] not in (str, int, float) or all(_is(each, inside[0]) for each in value))
+        return listed and _are(value, inside[0])
     return isinstance(value, origin)
+
+
+def _are(values: Iterable[Any], kind: Any) -> bool:
+    """Whether all values are of a plain kind; of other kinds it is not asked."""
+    plain = tuple(_parts(kind))
+    compared = all(part in LISTED or (inspect.isclass(part) and _comparable(part)) for part in plain)
+    return not compared or all(any(_is(each, part) for part in plain) for each in values)
 
 
 def _called(kind: Any) -> str:
@@ -112,5 +142,6 @@ def _called(kind: Any) -> str:
     if issubclass(origin, Mapping):
         return "a dictionary"
     if inside and hasattr(origin, "__iter__"):
-        return f"a list of {LISTED[inside[0]]}" if inside[0] in LISTED else "a list"
+        listed = [LISTED.get(part) for part in _parts(inside[0])]
+        return f"a list of {' or '.join(map(str, listed))}" if all(listed) else "a list"
     return "a function" if origin is Callable else origin.__name__

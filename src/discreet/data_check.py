@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.arguments import of_kinds
 from discreet.delimited import BadLine, lines, quoted
-from discreet.errors import DataError
+from discreet.errors import DataError, concerning
 from discreet.faults import Fault
 from discreet.frames import called, collect, count_if, open_frame, tally
 from discreet.jobs import Jobs, read_jobs, readings_of
@@ -181,6 +181,8 @@ def check_data(
     >>> [(one.fault.about, one.rows) for one in found.findings]
     [('sex', (1, 2)), ('place', (2,))]
     """
+    if source is None:
+        raise DataError("No table was given.", remedy="Give a path or a frame.", about="source")
     name = called(source)
     tables = {"source": source, "workplaces": workplaces, "workers": workers}
     try:
@@ -208,7 +210,9 @@ def check_data(
     if response is not None:
         from discreet.lmm.private.owner import look
 
-        for note in look(source, response=response, public=public, bounds=bounds or (0, 1)):
+        with concerning("response"):
+            notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
+        for note in notes:
             fault = Fault("response", note.words)
             found += (
                 _at(fault, note.rows, name, places, refused=False) if note.rows else [DataFinding(name, fault, False)]

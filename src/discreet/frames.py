@@ -112,7 +112,7 @@ def open_frame(
             frame = data
         else:
             arrow = to_arrow(data, name=name)
-            frame = _frame(data if arrow is None else home.from_arrow(arrow), data, name=name)
+            frame = _frame(data if arrow is None or not arrow.shape[1] else home.from_arrow(arrow), data, name=name)
     lazy: Frame = frame.lazy()
     coded = [column for column, dtype in lazy.collect_schema().items() if dtype in (nw.Categorical, nw.Enum)]
     return lazy.with_columns(nw.col(*coded).cast(nw.String)) if coded else lazy
@@ -127,8 +127,8 @@ def _frame(native: Any, data: Any, *, name: str) -> Any:
     except TypeError:
         raise DataError(
             f"{name} is a {type(data).__name__}, which is not a table.",
-            remedy="Give a path (Parquet, CSV, DuckDB), a pandas, Polars or Arrow table, a DuckDB relation, a Spark "
-            "frame or a mapping of columns.",
+            remedy="Give a path (Parquet, CSV, DuckDB), a table of pandas, Polars, Arrow, DuckDB or Spark, or columns.",
+            about=name if name.isidentifier() else "data",
         ) from None
 
 

@@ -304,7 +304,8 @@ def read_histories(
 
 
 def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
-    listed = isinstance(quarters, Sequence) and not isinstance(quarters, str | bytes)
+    listed = isinstance(quarters, Sequence) and all(isinstance(each, str | int) for each in quarters)
+    listed = listed and not isinstance(quarters, str | bytes)
     if listed and quarters and len(set(quarters)) == len(quarters) and len({type(one) for one in quarters}) == 1:
         known = [_when(one) for one in quarters]
         timeless = [one for one, when in zip(quarters, known, strict=True) if when is None]

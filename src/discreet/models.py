@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from discreet.arguments import of_kinds
 from discreet.errors import FitError
+from discreet.formula.contrasts import Contrasts
+from discreet.formula.source import Missing
+from discreet.lmm.families import FamilyName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy as np
 
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.prior import Prior
     from discreet.bayes.blmm.terms_fit import BayesTerms
-    from discreet.formula.contrasts import Contrasts
-    from discreet.formula.source import Missing
-    from discreet.lmm.families import FamilyName
     from discreet.lmm.fit import MixedFit
     from discreet.lmm.general_fit import GeneralisedFit
 
@@ -59,17 +59,18 @@ def mixed(
     missing: Missing = "error",
     contrasts: Contrasts | None = None,
 ) -> GeneralisedFit: ...
+@of_kinds
 def mixed(
     formula: str,
     data: Any,
     *,
-    method: Any = None,
+    method: Literal["REML", "ML", "exact", "gibbs"] | None = None,
     prior: Any = None,
     draws: int | None = None,
     chains: int | None = None,
     warmup: int | None = None,
     seed: Any = None,
-    family: Any = "gaussian",
+    family: str = "gaussian",
     points: int = 1,
     offset: str | None = None,
     exposure: str | None = None,
@@ -137,7 +138,8 @@ def mixed(
         from discreet.lmm.generalised import generalised
 
         columns = {"offset": offset, "exposure": exposure, "weights": weights}
-        return generalised(formula, data, family=family, points=points, missing=missing, contrasts=contrasts, **columns)
+        called = cast("FamilyName", family)
+        return generalised(formula, data, family=called, points=points, missing=missing, contrasts=contrasts, **columns)
     for name, value in beside.items():
         if value is not None:
             raise FitError(
@@ -159,7 +161,8 @@ def mixed(
             )
         from discreet.bayes.blmm.estimate import bayes_mixed
 
-        return bayes_mixed(formula, data, prior=prior, method="exact" if method is None else method, **sampler)
+        how = cast("Literal['exact', 'gibbs']", "exact" if method is None else method)
+        return bayes_mixed(formula, data, prior=prior, method=how, **sampler)
     if sampler or method in ("exact", "gibbs"):
         asked = f"method={method!r}" if method in ("exact", "gibbs") else f"{next(iter(sampler))}=..."
         raise FitError(

@@ -93,9 +93,10 @@ def is_remote(data: object) -> bool:
 
 
 def origin_of(data: Any) -> str | None:
-    """A hash of where the files of jobs or rows are and when each was written last; None for what is no file.
+    """Hashes of where the files of jobs or rows are and when each was written last; None for what is no file.
 
-    The result does not depend on what the files hold.
+    The first has their paths, the second their numbers on the disk, by which links are recognised. Neither depends on
+    what the files hold.
     """
     folder = None if is_remote(data) else folder_of(data)
     if folder is None:
@@ -104,10 +105,13 @@ def origin_of(data: Any) -> str | None:
     try:
         found = [Path(text)] if Path(text).exists() else list(map(Path, glob.glob(text)))  # noqa: PTH207 (a pattern)
         files = [file for path in found for file in (path.rglob("*.parquet") if path.is_dir() else [path])]
-        stamps = sorted(f"{file.resolve()}\0{file.stat().st_mtime_ns}" for file in files)
+        known = [(file.resolve(), file.stat()) for file in files]
+        places = sorted(f"{path}\0{stat.st_mtime_ns}" for path, stat in known)
+        numbers = sorted(f"{stat.st_dev}\0{stat.st_ino}\0{stat.st_mtime_ns}" for _, stat in known)
     except (OSError, ValueError):
         return None
-    return hashlib.sha256("\0".join([table, *stamps]).encode()).hexdigest() if stamps else None
+    words = (hashlib.sha256("\0".join([table, *stamps]).encode()).hexdigest() for stamps in (places, numbers))
+    return " ".join(words) if known else None
 
 
 def is_csv(data: Any) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from discreet.arguments import of_kinds
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
 from discreet.histories import Histories
@@ -14,6 +16,7 @@ from discreet.ledger import Period, Policy
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
+from discreet.release.known_data import content_of
 from discreet.schema import Label
 from discreet.tables.amounts import refuse_amounts
 from discreet.tables.changes import ChangeQuery
@@ -76,6 +79,7 @@ class Session:
             period=period,
             seed=seed,
             origin=jobs.origin,
+            content=partial(content_of, jobs),
         )
 
     @property
@@ -128,8 +132,16 @@ class Session:
                 "Use Session(histories.at(quarter), ...) under the same name of the data.",
                 about="jobs",
             )
+        if not isinstance(asked["establishments"], bool):
+            raise DataError(
+                (Argument("establishments", asked["establishments"]), " is neither yes nor no."),
+                "It is True or False.",
+                "Leave it out for False.",
+                about="establishments",
+            )
         return CountQuery.of(self.jobs, self.account, by=by, **asked)
 
+    @of_kinds
     def flows(self, quarter: Label | Sequence[Label], by: str | Sequence[str] = ()) -> FlowQuery:
         """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes.
 
@@ -143,9 +155,11 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        last = quarter if isinstance(quarter, str | int) else quarter[-1] if quarter else None
+        quarter = quarter if isinstance(quarter, str | int) else list(quarter)
+        last = quarter[-1] if isinstance(quarter, list) and quarter else quarter or None
         return FlowQuery.of(self.jobs, self._dated(last), quarter=quarter, by=by)
 
+    @of_kinds
     def changes(self, quarters: Sequence[Label], by: str | Sequence[str] = ()) -> ChangeQuery:
         """Jobs of two quarters or more and what changed between them, by workplace attributes, under one loss."""
         if not isinstance(self.jobs, Histories):
@@ -155,7 +169,8 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        return ChangeQuery.of(self.jobs, self._dated(quarters[-1] if quarters else None), quarters=quarters, by=by)
+        last = next(iter([*quarters][-1:]), None)
+        return ChangeQuery.of(self.jobs, self._dated(last), quarters=[*quarters], by=by)
 
     def _dated(self, last: Label | None) -> Account:
         """The account of a release about this quarter, where the name of the quarter tells when it is."""

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from unicodedata import normalize
 
+import pyarrow as pa
 import pytest
+from pyarrow import csv, parquet
 
 import discreet as dc
 from discreet.errors import PlanError, PrivacyError
@@ -16,6 +18,7 @@ from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
+from discreet.release.known_data import KnownData
 from discreet.scans import origin_of
 from discreet.schema import Schema
 from faults_of import about
@@ -65,8 +68,74 @@ def test_files_under_a_second_name_are_refused_until_they_are_written_again(tmp_
         with pytest.raises(PrivacyError, check=about("dataset")):
             session("second", same)
     session("first")
-    os.utime(path, ns=(1, 1))  # the next quarter, in the same place
+    path.write_text(ROWS + "b,4,y,F\n", encoding="utf-8")  # the next quarter, in the same place
     assert str(session("second").remaining) == "epsilon=2"
+
+
+def session(folder: Path, name: str, data: object) -> dc.Session:
+    jobs = dc.read_jobs(data, schema=SCHEMA)
+    return dc.Session(jobs, unit=dc.Establishments(0.1), budget=2, ledger=folder / "ledger.db", dataset=name)
+
+
+def other_routes(folder: Path) -> dict[str, object]:
+    """The same rows: a hard link, a copy, rows and columns in another order, another format, a frame."""
+    first = folder / "jobs.csv"
+    first.write_text(ROWS, encoding="utf-8")
+    (folder / "hard.csv").hardlink_to(first)
+    (folder / "copy.csv").write_text(ROWS, encoding="utf-8")
+    head, *rows = ROWS.splitlines()
+    (folder / "sorted.csv").write_text("\n".join([head, *reversed(rows)]) + "\n", encoding="utf-8")
+    table = csv.read_csv(first)
+    parquet.write_table(table.select(table.column_names[::-1]), folder / "jobs.parquet")
+    files = {name: folder / name for name in ("hard.csv", "copy.csv", "sorted.csv", "jobs.parquet")}
+    return files | {"a frame": table, "a dictionary": table.to_pydict()}
+
+
+def test_the_same_rows_by_another_route_have_no_second_budget(tmp_path: Path) -> None:
+    """Before, all but the symbolic link had one."""
+    routes = other_routes(tmp_path)
+    session(tmp_path, "first", tmp_path / "jobs.csv")
+    for data in routes.values():
+        with pytest.raises(PrivacyError, check=about("dataset")):
+            session(tmp_path, "second", data)
+        session(tmp_path, "first", data)
+    assert [entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries()] == ["first"]
+
+
+def test_what_somebody_says_are_other_data_is_recorded(tmp_path: Path) -> None:
+    routes = other_routes(tmp_path)
+    session(tmp_path, "first", routes["a frame"])
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        unit, asked = dc.Establishments(0.1), {"dataset": "second", "total": Pure(2)}
+        ledger.open_budget(unit=unit, **asked, allow_second_opening=True)
+        assert ledger.entries()[-1].payload["second_opening"]
+        assert "second_opening" not in ledger.entries()[0].payload
+    session(tmp_path, "second", routes["a frame"])
+
+
+def test_no_line_of_the_ledger_depends_on_the_rows(tmp_path: Path) -> None:
+    """The hash of the content is noted for the user alone, in a file that nobody else can read."""
+    lines = []
+    for rows in (ROWS, ROWS.replace("a,2,x,M\n", "")):
+        folder = tmp_path / str(len(lines))
+        folder.mkdir()
+        table = csv.read_csv(pa.py_buffer(rows.encode()))
+        session(folder, "first", table)
+        entry = Ledger.open(folder / "ledger.db").entries()[0]
+        lines.append({name: value for name, value in entry.payload.items() if name != "at"})
+        note = KnownData.of(Ledger.open(folder / "ledger.db"))
+        assert note is not None and note.path.stat().st_mode & 0o777 == 0o600
+    assert lines[0] == lines[1]
+
+
+def test_rows_of_a_model_are_recognised_by_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("y,x\n" + "".join(f"{k % 5 / 5},{k % 7}\n" for k in range(60)), encoding="utf-8")
+    (tmp_path / "link.csv").hardlink_to(path)
+    asked = {"epsilon": 1, "public": ["x"], "bounds": (0, 1), "ledger": tmp_path / "ledger.db", "budget": 2}
+    dc.release_mixed("y ~ x", path, **asked, dataset="first")
+    with pytest.raises(PrivacyError, check=about("dataset")):
+        dc.release_mixed("y ~ x", tmp_path / "link.csv", **asked, dataset="second")
 
 
 def test_what_a_file_holds_is_not_in_its_origin(tmp_path: Path) -> None:
@@ -114,3 +183,8 @@ epsilon = 2
             ask(tmp_path / "second.toml")
     assert not (tmp_path / "second").exists()
     run(tmp_path / "first.toml")
+    (tmp_path / "copy.csv").write_text(ROWS, encoding="utf-8")  # which a check, that reads no row, cannot see
+    (tmp_path / "copy.toml").write_text(text.replace("NAME", "second").replace("jobs.csv", "copy.csv"), "utf-8")
+    with pytest.raises(PlanError, check=about("dataset")):
+        run(tmp_path / "copy.toml")
+    assert [entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries(last=9)] == ["first"] * 3

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Vector
 from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
@@ -91,6 +92,7 @@ class AuditVerdict:
         }
 
 
+@of_kinds
 def blackbox(
     mechanism: Callable[..., Any],
     a: Any,

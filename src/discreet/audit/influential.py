@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.audit.posterior import KIND, WARNING, log_ratio, refuse_other_fits
 from discreet.bayes.blmm.conditional import PosteriorModel
@@ -89,6 +90,7 @@ class MonteCarloAudit:
         }
 
 
+@of_kinds
 def monte_carlo_audit(
     model: BayesMixed,
     *,

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
 from discreet.bayes.blmm.estimate import of_fit
@@ -157,6 +158,7 @@ class PosteriorAudit:
         )
 
 
+@of_kinds
 def audit_posterior(
     model: BayesMixed,
     *,

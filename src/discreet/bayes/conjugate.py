@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -29,6 +30,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FitError
 from discreet.faults import Argument
 
+LARGEST = 1e308  # of a prior's numbers
 HUGE = 1e100  # numbers whose squares are still numbers
 NODES, REACH = 41, 10.0  # trapezoidal rule in log sigma^2: points, over this many deviations on either side
 
@@ -350,11 +352,11 @@ def _normal_prior(prior: _Normal, p: int) -> tuple[Vector, Matrix]:
 
 def _proper(prior: object, **amounts: float) -> None:
     for name, amount in amounts.items():
-        if not (math.isfinite(amount) and amount > 0):
-            zero = " (zero degrees of freedom)" if name == "nu" and amount == 0 else ""
+        if not (isinstance(amount, Real) and 0 < amount <= LARGEST):
+            zero = " (zero degrees of freedom)" if name == "nu" and str(amount) in ("0", "0.0") else ""
             raise FitError(
-                f"{type(prior).__name__} with {name}={amount}{zero} is improper. A posterior by partition needs a "
-                f"proper prior: nu, variance and g are positive and finite. Use for example {name}=1.",
+                f"{type(prior).__name__} with {name}={str(amount)[:20]}{zero} is improper. A posterior by partition "
+                f"needs a proper prior: nu, variance and g are positive and finite. Use for example {name}=1.",
                 about="prior",
             )
 

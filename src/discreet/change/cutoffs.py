@@ -138,9 +138,10 @@ def compare_cutoffs(
     --------
     >>> compare_cutoffs("panel.csv", "forecasts.csv").always_near_the_best          # doctest: +SKIP
     """
+    cutoffs = list(cutoffs)
     if not cutoffs or len(set(cutoffs)) < len(cutoffs):
         raise DataError(
-            f"Cutoffs {list(cutoffs)} are not a list of different numbers. Each is a normal quantile. Give for "
+            f"Cutoffs {cutoffs} are not a list of different numbers. Each is a normal quantile. Give for "
             f"example "
             "[0.9, 0.95, 0.99].",
             about="cutoffs",

@@ -125,7 +125,8 @@ def _refuse_periods(data: Any, what: str) -> None:
 
 def methods_beside(data: Any, known: Sequence[str]) -> list[str]:
     """The columns of a wide table of forecasts that hold methods: numbers that are none of `known`."""
-    frame = _ours(frames.open_frame(data, name="forecasts"), known)
+    with concerning("forecasts"):
+        frame = _ours(frames.open_frame(data, name="forecasts"), known)
     schema = frame.collect_schema()
     if "forecast" in schema or "method" in schema:
         return []

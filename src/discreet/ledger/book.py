@@ -16,12 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from discreet.arguments import of_kinds
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
-from discreet.ledger.openings import refuse_second_opening
+from discreet.ledger.openings import second_opening
 from discreet.ledger.people import program, second_person, user
 from discreet.ledger.periods import Period, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
@@ -79,6 +80,12 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._store.label})"
 
+    @property
+    def where(self) -> str | None:
+        """The place of the ledger, without a password; None in memory."""
+        return self._store.place
+
+    @of_kinds
     def open_budget(
         self,
         *,
@@ -87,13 +94,15 @@ class Ledger:
         total: Loss,
         policy: Policy | None = None,
         allow_second_unit: bool = False,
+        allow_second_opening: bool = False,
         origin: str | None = None,
         by: str | None = None,
     ) -> Budget:
         """Set what `dataset` may reveal in total, and with `policy` about each period.
 
         Asking again for the same changes nothing; without a policy, the one that is there stays. `origin` stands for
-        the files that are read: under a second name they are refused, and so is a name in another spelling.
+        the files that are read: under a second name they are refused, and so is a name in another spelling. With
+        `allow_second_opening` they are not, and the line says so.
         """
         named(dataset, "dataset")
         if not total:
@@ -104,24 +113,11 @@ class Ledger:
         with self._store.writing() as page:
             known = self._account(page, dataset, unit.key)
             if known is not None:
-                if policy not in (None, known.policy):
-                    raise PrivacyError(
-                        f"Another amount for each {'period' if policy is None else policy.each} was asked for "
-                        f"{dataset!r} than its budget has. A budget is opened once. Use what it has, or change it on "
-                        "purpose with `ledger.change_budget(..., policy=..., reason=..., confirmed_by=...)`.",
-                        about="policy",
-                    )
-                if type(known.total) is type(total) and known.total == total:
-                    return known
-                raise PrivacyError(
-                    f"A budget of {amounts(total)} was asked for {dataset!r}, which has one of {amounts(known.total)} "
-                    f"under {unit.key} with {amounts(known.spent)} spent. A budget is opened once. "
-                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=..., "
-                    "confirmed_by=...)`.",
-                    about="total",
-                )
+                return known.confirmed(total, policy)
             opened = Budget.opened(dataset, unit.key, total, policy)
-            refuse_second_opening(dataset, origin, page.entries(kind="budget"))
+            doubts = second_opening(dataset, origin, page.entries(kind="budget"))
+            if doubts and not allow_second_opening:
+                raise PrivacyError(*doubts)
             other = page.last(kind="budget", dataset=dataset)
             if other is not None and not allow_second_unit:
                 raise PrivacyError(
@@ -136,9 +132,11 @@ class Ledger:
                 protects=str(unit),
                 by=by,
                 second_unit=other is not None,
+                **({"second_opening": True} if allow_second_opening else {}),
                 **({} if origin is None else {"origin": origin}),
             )
 
+    @of_kinds
     def change_budget(
         self,
         *,
@@ -186,7 +184,7 @@ class Ledger:
         was interrupted resumes without paying twice.
         """
         named(release, "release")
-        details = _plain(details or {}, release)
+        details = _plain({} if details is None else details, release)
         with self._store.writing() as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
@@ -327,8 +325,8 @@ class Ledger:
         return [budget for dataset, unit in keys if (budget := self._account(page, dataset, unit)) is not None]
 
     def _open_account(self, page: LedgerTransaction, dataset: str, unit: Unit | str) -> Budget:
-        key = unit if isinstance(unit, str) else unit.key
-        budget = self._account(page, dataset, key)
+        key = unit if isinstance(unit, str) else getattr(unit, "key", type(unit).__name__)
+        budget = self._account(page, named(dataset, "dataset"), key)
         if budget is None:
             there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
             raise PrivacyError(
@@ -379,9 +377,9 @@ class Ledger:
 
 def named(name: str, role: str) -> str:
     """The name of a data set or a release, if it can stand in a ledger."""
-    if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
+    if not (isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
         raise PrivacyError(
-            (Argument(role, name[:200]), " cannot be a name in a ledger."),
+            (Argument(role, str(name)[:200]), " cannot be a name in a ledger."),
             "A name has 1 to 200 printable characters and no space at its ends.",
             "Choose one that may be public.",
             about=role,
@@ -391,7 +389,8 @@ def named(name: str, role: str) -> str:
 
 def _stamp(by: str | None) -> dict[str, Any]:
     """The user, the time and the version; the present user unless one is named."""
-    return {"by": by or user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": program()}
+    who = user() if by is None else named(by, "by")
+    return {"by": who, "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": program()}
 
 
 def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
@@ -406,10 +405,11 @@ def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
 
 
 def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
-    if not files or not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in files.values()):
+    found = files.values() if isinstance(files, Mapping) and isinstance(entry, Entry) else ()
+    if not found or not all(re.fullmatch("[0-9a-f]{64}", str(digest)) for digest in found):
         raise PrivacyError(
-            f"Release {entry.release!r} cannot be published with {len(files)} files. Each needs a name and its SHA-256 "
-            "in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest().",
+            "What is published is a charge, as `ledger.charge(...)` gave it, with its files. Each has a name and its "
+            "SHA-256 in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest().",
             about="files",
         )
 

@@ -38,6 +38,24 @@ class Budget:
         """What is left of a period's amount; None where the budget has none for periods."""
         return None if self.policy is None else self.policy.limit - self.periods.get(period, Fraction(0))
 
+    def confirmed(self, total: Loss, policy: Policy | None) -> Budget:
+        """This budget, if it is what is asked for again; without a policy, the one that is there stays."""
+        if policy not in (None, self.policy):
+            raise PrivacyError(
+                f"Another amount for each {'period' if policy is None else policy.each} was asked for {self.dataset!r} "
+                "than its budget has. A budget is opened once. Use what it has, or change it on purpose with "
+                "`ledger.change_budget(..., policy=..., reason=..., confirmed_by=...)`.",
+                about="policy",
+            )
+        if type(self.total) is not type(total) or self.total != total:
+            raise PrivacyError(
+                f"A budget of {amounts(total)} was asked for {self.dataset!r}, which has one of {amounts(self.total)} "
+                f"under {self.unit} with {amounts(self.spent)} spent. A budget is opened once. Use that total, or "
+                "change it on purpose with `ledger.change_budget(..., reason=..., confirmed_by=...)`.",
+                about="total",
+            )
+        return self
+
     def spend(self, loss: Loss, *, release: str, period: str | None = None) -> Budget:
         """The budget after this release about a period, or `BudgetExceeded` with what is missing."""
         price = _priced(loss, self.total)
@@ -147,6 +165,11 @@ def readable(amount: Fraction) -> str:
 
 def _priced(loss: Loss, total: Loss) -> Loss:
     """`loss` in the currency of `total`. Pure epsilon fits everywhere; rho is bounded by no epsilon."""
+    if not isinstance(loss, Loss):
+        raise PrivacyError(
+            f"A {type(loss).__name__} was to be spent.", "Losses are amounts of epsilon or rho.",
+            "Use for example Pure(1).", about="loss",
+        )  # fmt: skip
     price = total.zero() + loss
     if isinstance(total, Pure) and isinstance(price, Approximate) and not price.delta:
         return Pure(price.epsilon)

@@ -82,7 +82,9 @@ class Entry:
         """Whether this charge is for exactly this request; the same request is then not a second release."""
         mine, paid = self.to_dict(), self.payload.get("details") or {}
         asked = asked_then(paid, details)
-        return canonical([unit, loss.to_dict(), asked]) == canonical([self.unit, mine["loss"], paid])
+        return isinstance(loss, Loss) and canonical([unit, loss.to_dict(), asked]) == canonical(
+            [self.unit, mine["loss"], paid]
+        )
 
     @property
     def period(self) -> str | None:

@@ -1,7 +1,8 @@
 """A data set that looks like a second opening of one that has a budget: the same name in other spelling, or its files.
 
-Only names and origins are compared, and both are public. An origin is a hash of where the files are and when they were
-last written; the reader of the files computes it (`discreet.scans.origin_of`).
+Only names and origins are compared, and both are public. An origin is one hash or several with spaces between: of where
+the files are, and of their numbers on the disk, with when they were last written. The reader of the files computes it
+(`discreet.scans.origin_of`). One in common is enough.
 """
 
 from __future__ import annotations
@@ -10,16 +11,8 @@ import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
-from discreet.errors import PrivacyError
 from discreet.faults import Argument, Fault
 from discreet.ledger.entries import Entry
-
-
-def refuse_second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) -> None:
-    """Refuse a first budget of `dataset` where the lines of budgets `opened` have the same data by another name."""
-    faults = list(second_opening(dataset, origin, opened))
-    if faults:
-        raise PrivacyError(*faults)
 
 
 def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) -> list[Fault]:
@@ -36,13 +29,13 @@ def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) ->
                 " differs from it in case, spaces or signs alone.",
             )
             remedy = "Use that name, or one that cannot be confused with it."
-        elif origin is not None and entry.payload.get("origin") == origin:
+        elif set((origin or "").split()) & set(str(entry.payload.get("origin") or "").split()):
             why = (
                 f"The ledger has a budget of {known!r}, and ",
                 Argument("dataset", dataset),
-                " is the same files, which were not written since.",
+                " is the same files or links to them, which were not written since.",
             )
-            remedy = "Use that name."
+            remedy = "Use that name, or open the budget with `allow_second_opening=True`, which is recorded."
         else:
             continue
         return [Fault("dataset", why, "All releases of one data set are paid from one budget.", remedy)]

@@ -35,12 +35,12 @@ class Period:
     def of(cls, text: str) -> Period:
         """The period that a text names: 2026, 2026-Q1 or 2026-01."""
         for step, pattern in WRITTEN.items():
-            found = pattern.fullmatch(text)
+            found = pattern.fullmatch(text) if isinstance(text, str) else None
             if found is not None:
                 year, *part = map(int, found.groups())
                 return cls(step, year * IN_A_YEAR[step] + (part[0] - 1 if part else 0))
         raise PrivacyError(
-            f"{text[:40]!r} is no period.", "A period is a year, a quarter or a month.",
+            f"{str(text)[:40]!r} is no period.", "A period is a year, a quarter or a month.",
             "Write it as 2026, 2026-Q1 or 2026-01.", about="period",
         )  # fmt: skip
 

@@ -105,11 +105,15 @@ class Store:
                 ("Use for example ", Argument("ledger", "ledger.db"), "."),
                 about="ledger",
             )
+        if not isinstance(read_only, bool):
+            words = (Argument("read_only", read_only), " is neither yes nor no.")
+            raise LedgerError(words, "It is True or False.", "Leave it out for False.", about="read_only")
         self.url = _url(where)
         self.label = _label(self.url)
         self.is_postgres = self.url.get_backend_name() == "postgresql"
         self.read_only = read_only
         self._in_memory = where is None
+        self.place = None if where is None else self._placed()
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
@@ -124,6 +128,10 @@ class Store:
         except BaseException:
             self.engine.dispose()
             raise
+
+    def _placed(self) -> str:
+        """Where the ledger is, however it was written."""
+        return self.label if self.is_postgres else str(Path(self.url.database or "").resolve())
 
     def close(self) -> None:
         self.engine.dispose()

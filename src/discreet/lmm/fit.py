@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
@@ -145,6 +146,7 @@ class MixedFit(LikelihoodFit):
         monomial = self.design.layout.response
         return self.data.evaluate(monomial) + monomial.shift
 
+    @of_kinds
     def predict(
         self,
         data: Any = None,
@@ -204,6 +206,7 @@ class MixedFit(LikelihoodFit):
 
         return Satterthwaite(self)
 
+    @of_kinds
     def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
         """A combination of fixed effects, such as {"x": 1, "z": -1}, with Satterthwaite's test, as lmerTest's.
 
@@ -220,6 +223,7 @@ class MixedFit(LikelihoodFit):
         """Satterthwaite's test of each fixed effect: degrees of freedom, t value, p value, interval."""
         return {name: self.contrast({name: 1.0}, level=level) for name in self.names}
 
+    @of_kinds
     def confint(
         self,
         *,
@@ -240,6 +244,7 @@ class MixedFit(LikelihoodFit):
 
         return prediction(self, data, **asked)
 
+    @of_kinds
     def simulate(
         self, count: int = 1, *, effects: Literal["new", "kept"] = "new", seed: int | np.random.Generator | None = None
     ) -> Matrix:
@@ -247,6 +252,8 @@ class MixedFit(LikelihoodFit):
         from discreet.lmm.bootstrap import simulate
 
         one_of("effects", effects, ("new", "kept"))
+        if count < 1:
+            raise DataError((Argument("count", count), " draws nothing."), "It is 1 or more.", about="count")
         return np.column_stack(list(simulate(self, count, np.random.default_rng(seed), effects=effects)))
 
     def refit(self, y: Vector) -> MixedFit:
@@ -387,7 +394,7 @@ def log_total(weights: Vector | None) -> float:
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise DataError(
             (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name
         )

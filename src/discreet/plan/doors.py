@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from discreet.arguments import of_kinds
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.file import PlanFile
 from discreet.plan.reading import read_plan
 from discreet.plan.run import Progress, RunResult, run
 
 
+@of_kinds
 def check_plan(plan: PlanFile | str | Path) -> PlanCheck:
     """Price a plan and look for everything that is wrong with it; read nothing confidential and spend nothing.
 
@@ -29,6 +31,7 @@ def check_plan(plan: PlanFile | str | Path) -> PlanCheck:
     return check(plan if isinstance(plan, PlanFile) else read_plan(plan))
 
 
+@of_kinds
 def run_plan(
     plan: PlanFile | str | Path,
     *,

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from discreet.arguments import of_kinds
 from discreet.databases import is_address
 from discreet.errors import DiscreetError
 from discreet.faults import Fault, Place, Sentence
@@ -34,6 +35,7 @@ WANTED = {
 }
 
 
+@of_kinds
 def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
     """Read a plan and check its shape; all faults are reported together.
 

@@ -30,7 +30,7 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, refuse_changed
 from discreet.plan.facts import facts_of
-from discreet.plan.file import PlanFile
+from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
@@ -38,6 +38,7 @@ from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept
+from discreet.release.known_data import Content, content_of
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
 
@@ -144,7 +145,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     waiting = [known for known in found.releases if known.state != "released"]
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
-    offers = _read(file, waiting, steps)
+    offers, contents = _read(file, waiting, steps)
     note = EarlierData.of(file)
     paid = any(known.state != "new" for known in found.releases)
     held = before.held() if waiting and (paid or not dry_run) else {}
@@ -159,18 +160,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     if waiting:
         note.write(held)
     with Ledger.open(file.ledger) as ledger:
-        accounts = {
-            name: Account(
-                ledger=ledger,
-                dataset=name,
-                unit=source.unit,
-                budget=budget.total(),
-                policy=budget.policy(),
-                origin=source.origin,
-            )
-            for name, source in file.accounts.items()
-            for budget in [source.tables.budget]
-        }
+        accounts = {name: _account(ledger, name, source, contents) for name, source in file.accounts.items()}
         published = {}
         for known in found.releases:
             steps.next(f"release {known.name}")
@@ -227,10 +217,13 @@ def _try_out(file: PlanFile, folder: Path) -> None:
         file.document.refuse([Fault(("output", "folder"), text)])
 
 
-def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Offer[None, Any, Any]]:
-    """The offers of all releases that are still to be drawn, with everything read that they need."""
+def _read(
+    file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps
+) -> tuple[dict[str, Offer[None, Any, Any]], dict[str, Content]]:
+    """The offers of all releases that are still to be drawn, with everything read, and how jobs are recognised."""
+    contents: dict[str, Content] = {}
     if not waiting:
-        return {}
+        return {}, contents
     steps.next("check every row of the data")
     data = {source.name: Confidential(source) for source in file.sources}
     for source in file.sources:
@@ -239,7 +232,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             if not any(isinstance(known.request, kind) for known in mine):
                 continue
             try:
-                read()
+                contents[source.name] = partial(content_of, read())
             except DataError as error:
                 place = source.place("data", "source")
                 file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
@@ -258,7 +251,27 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             faults += blamed(known.request.source, known.request.release, error)
     file.document.refuse(faults)
     refuse_changed(file)
-    return offers
+    return offers, contents
+
+
+def _account(ledger: Ledger, name: str, source: PlanSource, contents: Mapping[str, Content]) -> Account:
+    """The account of a data set; rows that have a budget by another name are refused at the plan's name for them."""
+    budget = source.tables.budget
+    total, policy, content = budget.total(), budget.policy(), contents.get(source.name)
+    try:
+        return Account(
+            ledger=ledger,
+            dataset=name,
+            unit=source.unit,
+            budget=total,
+            policy=policy,
+            origin=source.origin,
+            content=content,
+        )
+    except PrivacyError as error:
+        place = source.place("budget", "dataset")
+        source.file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
+        raise
 
 
 def _kinds(request: PlannedRelease) -> int:

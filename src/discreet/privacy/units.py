@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -71,7 +71,7 @@ class Establishments:
                 ("Use for example ", Argument("alpha", 0.1), ", or Workers() to protect single jobs only."),
                 about="alpha",
             )
-        if strength not in ("strong", "weak"):
+        if not isinstance(strength, str) or strength not in ("strong", "weak"):
             raise PrivacyError(
                 (Argument("strength", strength), " is unknown."),
                 "It is 'strong' or 'weak'.",
@@ -205,7 +205,7 @@ class Rows:
                 "Give lower < upper.",
                 about="lower",
             )
-        names = (response,) if isinstance(response, str) else tuple(response)
+        names = names_of(response)
         if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
             raise PrivacyError(
                 (Argument("response", response), " names no columns, or one twice."),
@@ -256,7 +256,7 @@ class Groups:
         self, by: str | Sequence[str], lower: Number, upper: Number, response: str | Sequence[str] = ()
     ) -> None:
         rows = Rows(lower, upper, response)
-        names = (by,) if isinstance(by, str) else tuple(by)
+        names = names_of(by)
         wrong = not names or not all(isinstance(name, str) and name for name in names)
         if wrong or len({*names, *rows.responses}) < len(names) + len(rows.responses):
             raise PrivacyError(
@@ -297,6 +297,13 @@ class Groups:
         several = "responses " + " and ".join(self.responses) if self.responses else "responses"
         whose, ends = " and ".join(self.by), f"[{shown(self.lower)}, {shown(self.upper)}]"
         return f"two data sets that differ in the {several} of all rows with one {whose}, which lie in {ends}"
+
+
+def names_of(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several; what is neither has no text in it."""
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(columns) if isinstance(columns, Iterable) else ("",)
 
 
 def _spelled(names: Sequence[str]) -> list[str]:

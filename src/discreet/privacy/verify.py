@@ -20,7 +20,9 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Vector
+from discreet.errors import PrivacyError
 from discreet.privacy.integers import IntegerMechanism, PairMechanism, integer_supremum
 from discreet.privacy.kinds import KindsMechanism, kinds_supremum
 from discreet.privacy.losses import Approximate, Loss, half
@@ -139,6 +141,7 @@ class LossVerdict:
         }
 
 
+@of_kinds
 def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> LossVerdict:
     """Find the worst loss of `mechanism` over all neighbours.
 
@@ -154,6 +157,13 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
     --------
     >>> verify(calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2))     # doctest: +SKIP
     """
+    if not hasattr(mechanism, "unit"):
+        raise PrivacyError(
+            f"A {type(mechanism).__name__} was to be verified.",
+            "A mechanism has a unit, a law and a loss.",
+            "Use `calibrate(...)` or a class of that shape.",
+            about="mechanism",
+        )
     return _over_all(mechanism) if neighbours is None else _over(mechanism, neighbours)
 
 

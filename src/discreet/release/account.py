@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.errors import DiscreetError
 from discreet.ledger import Entry, Ledger, Period, Policy, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
@@ -29,6 +30,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 from discreet.release.canonical import fingerprints, tables_of
+from discreet.release.known_data import Content, open_once
 from discreet.release.offer import Offer
 from discreet.results import Result, tidy_table
 
@@ -96,6 +98,7 @@ class Account:
     epsilon=2
     """
 
+    @of_kinds
     def __init__(
         self,
         *,
@@ -107,6 +110,7 @@ class Account:
         period: str | None = None,
         seed: int | None = None,
         origin: str | None = None,
+        content: Content | None = None,
     ):
         """Open the account.
 
@@ -120,9 +124,11 @@ class Account:
         period : the year, quarter or month that releases are about: "2026-Q1".
         seed : makes releases reproducible and therefore not private; each of them says so.
         origin : with a budget, which files the data are (`discreet.scans.origin_of`).
+        content : with a budget, gives a hash of the data, which is noted for this user alone (`release.known_data`).
         """
         if budget is not None:
-            ledger.open_budget(dataset=dataset, unit=unit, total=budget, policy=policy, origin=origin)
+            facts = {"unit": unit, "total": budget, "policy": policy, "origin": origin}
+            open_once(ledger, dataset=dataset, content=content, **facts)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
         self.period = None if period is None else str(Period.of(period))
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
@@ -139,6 +145,7 @@ class Account:
         period: str | None = None,
         seed: int | None = None,
         origin: str | None = None,
+        content: Content | None = None,
     ) -> Account:
         """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single release."""
         ledger = Ledger.in_memory() if where is None else Ledger.open(where)
@@ -151,6 +158,7 @@ class Account:
             period=period,
             seed=seed,
             origin=origin,
+            content=content,
         )
 
     def about(self, period: Period) -> Account:

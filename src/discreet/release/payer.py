@@ -101,7 +101,7 @@ class Payer:
         """What the account has left; None where none is open."""
         return None if self.account is None else self.account.remaining
 
-    def opened(self, guarantee: Guarantee) -> Account:
+    def opened(self, guarantee: Guarantee, origin: str | None = None) -> Account:
         """The account to charge. A budget that is a number is in the currency of the guarantee's loss."""
         if self.account is not None:
             return self.account
@@ -112,4 +112,5 @@ class Payer:
         if total is not None and not isinstance(total, Loss):
             total = type(loss)(total)  # type: ignore[call-arg]
         assert self.dataset is not None
-        return Account(ledger=Ledger.open(self.ledger), dataset=self.dataset, unit=unit, budget=total, seed=seed)
+        ledger = Ledger.open(self.ledger)
+        return Account(ledger=ledger, dataset=self.dataset, unit=unit, budget=total, seed=seed, origin=origin)

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from discreet.arguments import refuse_kinds
+from discreet.arguments import refuse_kinds, refuse_large
 from discreet.errors import DiscreetError
 from discreet.release.account import Released
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
+from discreet.scans import origin_of
 
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)
@@ -42,7 +43,7 @@ class Question(ABC, Generic[T]):
     def paid(self, data: Any) -> Released[Any]:
         """The release, charged to the payer and drawn."""
         offer = self.offer(data)
-        return self.payer.opened(offer.guarantee).release(offer, None, name=self.payer.name)
+        return self.payer.opened(offer.guarantee, origin_of(data)).release(offer, None, name=self.payer.name)
 
 
 class Releases(Protocol[P, T]):
@@ -60,6 +61,7 @@ def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
     """The function `f(formula, data, ...)` that releases what `ask` asks for, with `f.check` and `f.ask`."""
 
     def asked_for(formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]:
+        refuse_large(kwargs)
         if not isinstance(formula, str):
             refuse_kinds(ask, formula, *args, **kwargs)
         try:

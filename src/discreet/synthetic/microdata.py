@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.faults import Argument, Key
@@ -85,6 +86,7 @@ class Synthetic(Result):
         )
 
 
+@of_kinds
 def synthesize(
     release: str | Path,
     out: str | Path,
@@ -131,7 +133,7 @@ def synthesize(
     True
     """
     out, shape = Path(out), sizes or SizeShape()
-    beside = out.with_suffix(".json")
+    beside = out.with_suffix(".json") if out.name else out
     refuse_inside(out, release)
     refuse_seed(seed)
     refuse_file(out, beside, force=force)

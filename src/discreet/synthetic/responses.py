@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError
 from discreet.faults import Argument, Key
@@ -102,6 +103,7 @@ class PublishedModel:
         return cls(name, model, fixed, variances, effects, (float(ends[0]), float(ends[1])), promise)
 
 
+@of_kinds
 def synthetic_responses(
     release: PrivateFit | str | Path,
     rows: Any,

@@ -63,7 +63,7 @@ def calibrate(
     >>> calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2).name
     'log-laplace'
     """
-    if calibration not in ("tight", "paper"):
+    if not isinstance(calibration, str) or calibration not in ("tight", "paper"):
         raise PrivacyError(
             (Argument("calibration", calibration), " is unknown."),
             "It is 'tight' or 'paper'.",
@@ -78,8 +78,16 @@ def calibrate(
             "Use for example 1.",
             about="epsilon",
         )
+    if not isinstance(unit, Establishments):
+        raise PrivacyError(
+            (Argument("unit", unit), " has no establishments."),
+            "Mechanisms are calibrated for a definition that protects them.",
+            "Use for example Establishments(alpha=0.1).",
+            about="unit",
+        )
     refuse_extremes(unit, amount)
-    kind = named(name) if isinstance(name, str) else name
+    kind = name if isinstance(name, type) else named(name)
+    cells = cells if isinstance(cells, int) else 0
     if cells != 1 and not kind.vector:
         raise PrivacyError(
             (f"{kind.name} with ", Argument("cells", cells), ": its noise is for one count."),

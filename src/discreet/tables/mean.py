@@ -21,6 +21,7 @@ from discreet.privacy.losses import Number, exact
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.results import Result, both_ends, tidy_table
+from discreet.tables.intervals import refuse_level
 from discreet.tables.prepared import TableAsk, TablesErrors
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
@@ -106,6 +107,7 @@ class MeanQuery:
         self, *, epsilon: Number, split: Sequence[Number] | None = None, level: float = 0.95
     ) -> Offer[Any, Any, tuple[CountRelease, ...]]:
         """Both tables as one offer; the arguments are those of `release`."""
+        refuse_level(level)
         parts = []
         for query, share in zip((self.sums, self.counts), self._shares(epsilon, split), strict=True):
             asked: TableAsk = {"epsilon": share}

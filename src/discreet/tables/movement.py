@@ -280,7 +280,7 @@ class MovementQuery(ABC, Generic[R]):
     def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedMovement[R]:
         """Noise, price and promise; the arguments are those of `release`."""
         unit, whole = self._unit(), above_zero(epsilon)
-        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
+        for_sizes = Fraction(0) if isinstance(scale_share, int) and not scale_share else share_of(scale_share, whole)
         refuse_extremes(unit, whole - for_sizes)
         sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
         details: dict[str, Any] = {**self._asked(), "by": list(self.by), "unit": unit.key}

@@ -148,10 +148,10 @@ class CountQuery:
             words = f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory."
             raise DataError(words, remedy="Use fewer worker attributes, or several tables.", about="by")
         whole = above_zero(epsilon)
-        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
+        for_sizes = Fraction(0) if isinstance(scale_share, int) and not scale_share else share_of(scale_share, whole)
         whole -= for_sizes
         refuse_extremes(unit, whole)
-        kind = self._kind(mechanism, name, whole, plain=delta is not None or calibration != "tight")
+        kind = self._kind(mechanism, name, whole, plain=delta is not None or str(calibration) != "tight")
         chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
             shares = 1 if kind.vector else d
@@ -365,8 +365,8 @@ class CountQuery:
 
     def _kind(self, mechanism: str | None, name: str | None, epsilon: Fraction, *, plain: bool) -> type[Mechanism]:
         """The mechanism of this name, or the one that a release called `name` was paid for with, or the best."""
-        known = mechanism or paid_before(self.account, name)
-        return named(known) if known else self._default(epsilon, plain=plain)
+        known = paid_before(self.account, name) if mechanism is None else mechanism
+        return self._default(epsilon, plain=plain) if known is None else named(known)
 
     def _default(self, epsilon: Fraction, *, plain: bool = False) -> type[Mechanism]:
         if self.magnitude is not None:

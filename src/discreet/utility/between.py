@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from discreet import frames
+from discreet.arguments import of_kinds
 from discreet.arrays import Mask, Vector
 from discreet.caveats import TWO, at_least
-from discreet.errors import DataError
+from discreet.errors import DataError, concerning
 from discreet.faults import Argument
 from discreet.release.files import MANIFEST
 from discreet.results import Result, tidy_table
@@ -122,6 +123,7 @@ class SureChanges(Result):
         }
 
 
+@of_kinds
 def changes_between(
     early: Any,
     late: Any,
@@ -304,7 +306,8 @@ def _attributes(release: CountRelease | MovementRelease) -> Sequence[str]:
 def _read(table: Any, by: Sequence[str], name: str, value: str) -> dict[tuple[str, ...], tuple[float, float, float]]:
     """Count, lower and upper end of each cell; NaN for an end that there is not."""
     data = table.to_arrow() if isinstance(table, CountRelease | MovementRelease) else table
-    frame = frames.open_frame(data, name=f"the {name} table")
+    with concerning(name):
+        frame = frames.open_frame(data, name=f"the {name} table")
     numbers = (value, "lower", "upper") if value in ("count", "sum") else (value, f"{value}_lower", f"{value}_upper")
     wanted = (*by, *numbers)
     present = frame.collect_schema().names()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
@@ -65,6 +66,7 @@ class BayesMixed(Result):
         """Exact posteriors of the fixed effects in the order of `fit.names`, for the columns as given."""
         return self.posterior.coefficients(restore=self.fit.origin.restore, offset=self.fit.origin.offset)
 
+    @of_kinds
     def coefficient(self, name: str) -> Marginal:
         """The posterior of one fixed effect."""
         at = _place(name, self.fit.names, "fixed effect")
@@ -72,6 +74,7 @@ class BayesMixed(Result):
             return DrawnMarginal(self.draws(name))
         return Normals(self.coefficients.take(slice(at, at + 1)))
 
+    @of_kinds
     def effect(self, level: str) -> Marginal:
         """The posterior of one level's random effect."""
         at = _place(level, self.levels, "level")
@@ -79,6 +82,7 @@ class BayesMixed(Result):
             return DrawnMarginal(self._sampled.u[:, :, at])
         return Normals(self.posterior.effects.take(slice(at, at + 1)))
 
+    @of_kinds
     def variance(self, name: str = "Residual") -> Marginal:
         """The posterior of the residual variance or, by the grouping factor's name, of the random effects'."""
         at = _place(name, self.variances, "variance")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from math import isfinite, sqrt
+from math import sqrt
+from numbers import Real
 from typing import Any
 
 from discreet.bayes.blmm.variance_prior import EXAMPLES, InverseGamma, VariancePrior, read_variance_prior
 from discreet.errors import FitError, concerning
 from discreet.faults import Argument
 from discreet.voices import Symbol
+
+LARGEST = 1e308
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +59,15 @@ class Prior:
             ("V", self.V, "no scale for the variances"),
             ("sd", self.sd, "no proper law of the fixed effects"),
         ):
-            if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+            if not isinstance(value, Real) or isinstance(value, bool):
                 raise FitError(
                     f"Prior {name}={value!r} is not a number. Any positive finite number is possible. "
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's.",
                     about="prior",
                 )
-            if not (isfinite(value) and value > 0):
+            if not 0 < value <= LARGEST:
                 raise FitError(
-                    f"Prior {name}={value:g} gives {why}. Any positive finite number is possible. "
+                    f"Prior {name}={str(value)[:20]} gives {why}. Any positive finite number is possible. "
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's, or a larger sd and a smaller nu to say less.",
                     about="prior",
                 )

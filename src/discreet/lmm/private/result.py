@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError
 from discreet.formula.design import Design, RandomDesign
@@ -145,6 +146,7 @@ class PrivateFit(Result):
         """Random effects by grouping factor; those of slopes by group and column, such as "county: quarter"."""
         return ByGroup({term.component: term for term in self.random})
 
+    @of_kinds
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
         """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero.
 
@@ -179,6 +181,7 @@ class PrivateFit(Result):
             return total
         return np.asarray(np.exp(total) if self.family == "poisson" else 1 / (1 + np.exp(-total)))
 
+    @of_kinds
     def tidy(self, *, levels: bool = False) -> Any:
         """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
         from discreet.lmm.private.text import tidy

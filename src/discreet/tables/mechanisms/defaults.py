@@ -56,7 +56,7 @@ def chosen_before(details: Any) -> str | None:
 
 def paid_before(account: Account, name: str | None) -> str | None:
     """The mechanism that an earlier version chose for a release of this name that was paid for."""
-    entry = None if name is None else account.ledger.charged(account.dataset, name)
+    entry = None if not isinstance(name, str) else account.ledger.charged(account.dataset, name)
     return None if entry is None else chosen_before(entry.payload.get("details"))
 
 

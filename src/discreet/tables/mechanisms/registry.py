@@ -92,9 +92,10 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
 
 def named(name: str) -> type[Mechanism]:
     """The mechanism of a name, or an error that lists all names."""
-    if name in _known:
+    known = isinstance(name, str)
+    if known and name in _known:
         return _known[name]
-    if name not in _installed():
+    if not known or name not in _installed():
         raise PrivacyError(
             f"mechanism {name!r} is unknown.",
             f"There are: {', '.join(names())}.",

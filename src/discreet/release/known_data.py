@@ -1,0 +1,113 @@
+"""The owner's note of the data that have a budget, so that a copy of them under another name is recognised.
+
+A ledger compares names and files, which are public. It cannot recognise a copy: rows in another order, the same table
+in another format, a frame. So the person who opens a budget keeps a note of the content, in a folder that only this
+user can open (XDG_STATE_HOME), and compares it with the data of the next name. The note holds a hash of each data set.
+Somebody who knows all rows but one could use it to try out the last row, so it is as confidential as the data. It is
+in no ledger, release, report or bundle. Without the note, on another machine or for another user, copies are not
+recognised.
+
+A refusal says that two data sets of one owner are the same, and to nobody but the person who reads both of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.errors import DiscreetError, PrivacyError
+from discreet.faults import Argument
+from discreet.frames import collect
+from discreet.ledger import Ledger
+
+Content: TypeAlias = Callable[[], str | None]
+"""The hash of a data set's content, computed when it is asked for; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownData:
+    """What this user knows of the data sets of one ledger: a hash of each, by name."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> KnownData | None:
+        """The note about a ledger, which need not be there; None for a ledger in memory."""
+        if ledger.where is None:
+            return None
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        name = hashlib.sha256(f"data of\0{ledger.where}".encode()).hexdigest()
+        return cls(Path(state).expanduser() / "discreet" / f"{name}.json")
+
+    def read(self) -> dict[str, str]:
+        """The hashes by name; empty if there is no note."""
+        with suppress(OSError, ValueError):
+            noted = json.loads(self.path.read_text(encoding="utf-8"))
+            return {str(name): str(digest) for name, digest in noted.items()} if isinstance(noted, dict) else {}
+        return {}
+
+    def write(self, dataset: str, digest: str) -> None:
+        """Add a data set, for this user alone. If that is not possible, copies are not recognised."""
+        with suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new = self.path.with_suffix(".new")
+            new.unlink(missing_ok=True)
+            new.touch(mode=0o600, exist_ok=False)
+            new.write_text(json.dumps(self.read() | {dataset: digest}), encoding="utf-8")
+            new.replace(self.path)
+
+
+def open_once(ledger: Ledger, *, dataset: str, content: Content | None, **budget: Any) -> None:
+    """Open or confirm a budget; refuse a first one of data that have a budget by another name."""
+    note = None if content is None else KnownData.of(ledger)
+    known = {} if note is None else note.read()
+    names = {each.dataset for each in ledger.budgets()} if note is not None else set()
+    digest = None if content is None or note is None or (dataset in known and dataset in names) else _found(content)
+    if digest is not None and dataset not in names:
+        for other in sorted(names):
+            if known.get(other) == digest:
+                raise PrivacyError(
+                    (f"The ledger has a budget of {other!r}, and ", Argument("dataset", dataset), " is the same rows."),
+                    "All releases of one data set are paid from one budget.",
+                    "Use that name. If they are other data, open their budget with "
+                    "`ledger.open_budget(..., allow_second_opening=True)`, which is recorded.",
+                    about="dataset",
+                )
+    ledger.open_budget(dataset=dataset, **budget)
+    if note is not None and digest is not None:
+        note.write(dataset, digest)
+
+
+def content_of(jobs: Any) -> str | None:
+    """A hash of how many jobs each establishment has, by quarter for histories; None for tables of a cluster.
+
+    It does not depend on the route: the order of rows and columns, the format, other columns, names of columns.
+    """
+    whole, time = (jobs.jobs, [jobs.time]) if hasattr(jobs, "time") else (jobs, [])
+    if whole.table.implementation.is_pyspark():
+        return None
+    import narwhals.stable.v2 as nw
+
+    schema = whole.schema
+    many = nw.len() if schema.size is None else nw.col(schema.size).sum()
+    sizes = collect(whole.table.group_by(schema.establishment, *time).agg(n=many), step="recognise the data")
+    return digest_of(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
+
+
+def digest_of(rows: Iterable[tuple[Any, ...]]) -> str:
+    """A hash of rows in any order, whatever the types that a format gave their values."""
+    lines = sorted("\0".join("" if value is None else str(value) for value in row) for row in rows)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _found(content: Content) -> str | None:
+    """Data that cannot be read are refused where they are read for a release."""
+    with suppress(DiscreetError):
+        return content()
+    return None

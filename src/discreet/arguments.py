@@ -15,7 +15,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from discreet.errors import DataError
+from discreet.errors import DataError, DiscreetError
 from discreet.faults import Argument
 
 LISTED = {str: "text", int: "whole numbers", float: "numbers"}
@@ -33,6 +33,22 @@ def of_kinds(function: Callable[P, T]) -> Callable[P, T]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         refuse_kinds(function, *args, **kwargs)
         return function(*args, **kwargs)
+
+    return checked
+
+
+def own_words_first(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose own refusals come first; kinds are compared where Python's errors would end the call."""
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except DiscreetError:  # also a ValueError
+            raise
+        except (TypeError, AttributeError, ValueError, OverflowError):
+            refuse_kinds(function, *args, **kwargs)
+            raise
 
     return checked
 

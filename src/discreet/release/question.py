@@ -61,14 +61,15 @@ def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
     """The function `f(formula, data, ...)` that releases what `ask` asks for, with `f.check` and `f.ask`."""
 
     def asked_for(formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]:
-        refuse_large(kwargs)
         if not isinstance(formula, str):
             refuse_kinds(ask, formula, *args, **kwargs)
         try:
-            return ask(formula, *args, **kwargs)
+            found = ask(formula, *args, **kwargs)
+            refuse_large(kwargs)
+            return found
         except DiscreetError:  # also a ValueError: a refusal in the function's own words stays
             raise
-        except (TypeError, AttributeError, ValueError):
+        except (TypeError, AttributeError, ValueError, OverflowError):
             refuse_kinds(ask, formula, *args, **kwargs)
             raise
 

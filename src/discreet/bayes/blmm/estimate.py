@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arguments import of_kinds
+from discreet.arguments import own_words_first
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior, find_peak
 from discreet.bayes.blmm.fit import BayesMixed, Method
@@ -26,7 +26,7 @@ from discreet.lmm.moments import Moments
 DRAWS = 2_000  # kept in each chain when a sampler is asked for without a number
 
 
-@of_kinds
+@own_words_first
 def bayes_mixed(
     formula: str,
     data: Any,

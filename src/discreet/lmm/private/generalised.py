@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.frames import AnyFrame
 
 ROUNDS = 100
+WHOLE = 10  # rounds of whole steps; then of halves
 LARGEST = 3.0  # standard deviation of effects on the scale of the link
 FARTHEST = 15.0  # linear predictors, less offsets, beyond which there is no estimate
 LONGEST = 2.0  # change of a linear predictor in one step
@@ -54,6 +55,8 @@ NOWHERE = (
     "no finite estimate fits the noisy sums: noise, or responses that a column separates. Estimates are empty, the "
     "sums are in `released`. Spend more, or use fewer columns"
 )
+EMPTY = "no estimate"
+SURE = 0.4  # noise of a coefficient, on the scale of the link, from which on releases begin to have no estimate
 QUASI = (
     "variances of effects are by penalised quasi-likelihood, which finds them too small where groups have few rows or "
     "events"
@@ -122,7 +125,7 @@ def solve_family(
     start = np.log(share / (1 - min(share, 0.999))) if family == "binomial" else np.log(share)
     eta, variances, dispersion = np.full(known.rows.count, start), np.full(len(sums.levels), 0.01), 1.0
     step, found = sums, None
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         at = _at(family, eta, known.offset)
         if family == "poisson":
             excess = squares - float(known.weight @ at.mean**2)
@@ -132,7 +135,8 @@ def solve_family(
         variances = np.zeros(len(sums.levels)) if logs is None else logs**2
         found = evaluate(step, sigma2=dispersion, variances=variances)
         moved = _predictor(found, public, known) - eta
-        eta = eta + moved * min(1.0, LONGEST / max(float(np.abs(moved).max()), 1e-300))
+        length = 1.0 if turn < WHOLE else 0.5  # whole steps may go past the solution by as much as they were off
+        eta = eta + moved * min(length, LONGEST / max(float(np.abs(moved).max()), 1e-300))
         if not np.isfinite(eta).all() or np.abs(eta).max() > FARTHEST:
             return SolvedFamily(None, step, dispersion)
         if np.abs(moved).max() < CLOSE:
@@ -221,7 +225,9 @@ def _private_fit(
     flags: list[Flag] = []
     notes = [QUASI] if names and mechanism.sees_groups else []
     if found is None:
-        found, notes = moments.no_estimate(public), [NOWHERE]
+        found, notes = moments.no_estimate(public), []
+        flags = [Flag("fixed", None, EMPTY, NOWHERE)]
+        flags += [Flag(effect, name, EMPTY, NOWHERE) for name in names for effect in ("random", "variance")]
     elif names and mechanism.sees_groups:
         found = _with_doubt(sums, found)
         least = least_seen(sums, sigma2=found.sigma2, variances=found.variances)
@@ -275,6 +281,12 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
     error, noise = (np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, parts.noise))
     hidden_ones = [not_measured(name) for name in names] if not measured else [QUASI] * bool(names)
     mean = float(request.scale.lower) + USUAL_MEAN[request.family] * float(request.width)
+    if request.family == "poisson":
+        least = mean * max(noise.tolist()) / SURE  # noise counts for less where there are more events
+        hidden_ones.append(
+            f"if the mean response is below {least:.2g}, some releases have no finite estimate, and an empty "
+            "table. Narrow the bounds, spend more, or use fewer columns"
+        )
     groups = [
         each
         for name in names[:1]

@@ -12,7 +12,7 @@ from discreet import mixed
 from discreet.cli.app import app
 from discreet.errors import DiscreetError
 from discreet.lmm.private import release_mixed
-from discreet.lmm.private.generalised import NOWHERE
+from discreet.lmm.private.generalised import EMPTY, NOWHERE
 from faults_of import about
 
 PUBLIC = ["x", "g", "k", "size"]
@@ -90,21 +90,39 @@ def test_a_column_that_separates_has_no_estimate_or_a_wide_one() -> None:
     assert NOWHERE in fit.notes or abs(fit.fixed["x"]) > 8
 
 
+@pytest.mark.parametrize(("epsilon", "most", "seed"), [(1, 20, 8), (2, 64, 8), (2, 64, 23)])
+def test_steps_that_go_to_and_fro_end(epsilon: float, most: int, seed: int) -> None:
+    """Before, they went past the solution by as much as they were off: these had no estimate, at little noise."""
+    asked = {"epsilon": epsilon, "public": PUBLIC, "seed": seed, **FAMILIES["count"], "bounds": (0, most)}
+    fit = release_mixed("count ~ x + k + (1 | g)", data(8000, 40, seed), **asked)
+    assert not fit.flags and fit.fixed["x"] == pytest.approx(0.7, abs=4 * (fit.se["x"] or 0))
+
+
+def test_what_has_no_estimate_says_so_first() -> None:
+    rows = data(60, 3)
+    asked = {"epsilon": 0.05, "public": PUBLIC, "seed": 3, **FAMILIES["count"]}
+    fit = release_mixed("count ~ x + k + (1 | g)", rows, **asked)
+    before = release_mixed.check("count ~ x + k + (1 | g)", rows, **asked | {"seed": None}).expected
+    assert {flag.note for flag in fit.flags} == {NOWHERE}
+    assert {row["flag"] for row in fit.tidy().to_pylist() if row["estimate"] is None} == {EMPTY}
+    assert fit.summary().index(NOWHERE) < fit.summary().index("(Intercept)")
+    assert any("no finite estimate" in note for note in before.notes)
+
+
 @pytest.mark.full_size
 @pytest.mark.parametrize("response", FAMILIES)
 def test_intervals_hold(response: str) -> None:
-    """Of 150 data sets; few have no estimate."""
+    """Of 150 data sets; what has no estimate counts as a miss too."""
     held, empty = [], 0
     for seed in range(150):
         asked = {"epsilon": 1, "public": PUBLIC, "seed": seed, **FAMILIES[response]}
         fit = release_mixed(f"{response} ~ x + k + (1 | g)", data(8000, 40, seed), **asked)
-        if NOWHERE in fit.notes:
-            empty += 1
-            continue
+        empty += NOWHERE in fit.notes
         for name, true in (("x", 0.7), ("kk1", 0.3), ("kk2", 0.6)):
             held.append(abs(fit.fixed[name] - true) < 1.96 * (fit.se[name] or 0))
-    print(f"{response}: {100 * np.mean(held):.1f} % of {len(held)} intervals, {empty} without an estimate")
-    assert 0.92 < np.mean(held) < 0.985 and empty < 10
+    given = np.mean(held) * 150 / (150 - empty)
+    print(f"{response}: {100 * np.mean(held):.1f} % of {len(held)}, {100 * given:.1f} % of estimates, {empty} without")
+    assert 0.935 < np.mean(held) < 0.985 and empty <= 1
 
 
 def test_check_tells_the_errors_at_the_mean_it_supposes() -> None:

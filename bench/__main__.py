@@ -48,7 +48,13 @@ NAMES = (
     "quantile",
     "posterior",
 )
-WITHOUT_PEERS = ("growth", "plan", "desk", "profiles")  # no ratio that could fall: the quick form leaves them out
+WITHOUT_PEERS = (
+    "growth",
+    "plan",
+    "desk",
+    "startup",
+    "profiles",
+)  # no ratio that could fall: the quick form leaves them out
 ACCIDENTS = ("kills", "kills_on_spark", "ledgers", "disks", "clocks")
 ALL = (*NAMES, *WITHOUT_PEERS, *ACCIDENTS)
 QUICK_SECONDS = 240.0

@@ -83,6 +83,8 @@ def growth_and_cost(found: Mapping[str, Comparison]) -> str:
         parts += ["## What a plan adds", plan(found["plan"].facts)]
     if "desk" in found:
         parts += ["## The desk under load", desk(found["desk"].facts)]
+    if "startup" in found:
+        parts += ["## Starting up", startup(found["startup"].facts)]
     if "profiles" in found:
         parts += ["## Where the time goes", profiles(found["profiles"].facts)]
     return "\n\n".join(parts)
@@ -163,6 +165,17 @@ def desk(facts: Mapping[str, Any]) -> str:
         f"says hello (95th percentiles, in turns). {sum(facts['runs'].values())} releases started at once while they "
         f"read on: {facts['runs'].get('done', 0)} ended well, {facts['answers_while_running']:,} pages were answered "
         f"meanwhile, and the ledger is intact and holds {facts['ledger']['spent']}, exactly what was paid."
+    )
+
+
+def startup(facts: Mapping[str, Any]) -> str:
+    """The first moments of a process, and what an install weighs."""
+    sizes = [f"{name} {each['mb']:,.0f} MB in {each['packages']} packages" for name, each in facts["install"].items()]
+    return (
+        f"In processor time of a fresh process, `import discreet` takes {1e3 * facts['import']:.0f} ms and `discreet "
+        f"--help` {1e3 * facts['help']:.0f} ms, of which Python itself takes {1e3 * facts['python']:.0f} ms. "
+        f"Installed, without bytecode: {'; '.join(sizes)}. With every extra and all tools of the tests it is "
+        f"{facts['everything']['mb']:,.0f} MB in {facts['everything']['packages']} packages."
     )
 
 

@@ -271,6 +271,10 @@ def between(
     rate: Annotated[
         float | None, typer.Option(help="With two folders: the largest chance of a false alarm, for example 0.1.")
     ] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="With two folders: the largest expected share of false alarms among all, instead of a rate."),
+    ] = None,
     least: Annotated[float, typer.Option(min=0, help="The least change of a count that is listed.")] = 0.0,
     value: Annotated[
         str, typer.Option(help="The published number: count, sum, or of flows destruction, jdr, ...")
@@ -284,12 +288,14 @@ def between(
 
     Example: `discreet changes between out/q1/jobs out/q2/jobs --rate 0.1`
 
+    Example: `discreet changes between out/q1/jobs out/q2/jobs --fdr 0.1`
+
     Example: `discreet changes between out/q1/tables/place.csv out/q2/tables/place.csv --by place`
     """
     from discreet.utility.between import changes_between
 
     attributes = None if by is None else [name.strip() for name in by.split(",")]
-    found = changes_between(early, late, by=attributes, level=level, rate=rate, least=least, value=value)
+    found = changes_between(early, late, by=attributes, level=level, rate=rate, fdr=fdr, least=least, value=value)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
         return

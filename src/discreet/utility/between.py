@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from discreet.results import Result, tidy_table
 from discreet.tables.movement import MovementRelease
 from discreet.tables.release import CountRelease
 from discreet.tables.reopened import reopened
+from discreet.utility.discoveries import discovered
 from discreet.utility.flags import Direction
 from discreet.utility.paired import Ends, change_ends
 
@@ -43,6 +45,7 @@ class SureChanges(Result):
     low, high : between which the true change lies, with probability 1 - `rate` at least.
     alarm : the change is beyond the noise, in the direction and by the amount asked for.
     rate : the largest chance that a cell without such a change raises an alarm.
+    fdr : the largest expected share of false alarms among all, if it was asked for.
     """
 
     by: tuple[str, ...]
@@ -53,10 +56,13 @@ class SureChanges(Result):
     high: Vector
     alarm: Mask
     rate: float
+    fdr: float | None = None
 
     @property
     def expected_false(self) -> float:
-        """The most false alarms to expect, if no cell had changed."""
+        """The most false alarms to expect: if no cell had changed, or that share of those that there are."""
+        if self.fdr is not None:
+            return self.fdr * int(self.alarm.sum())
         return self.rate * int((np.isfinite(self.low) | np.isfinite(self.high)).sum())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -106,16 +112,22 @@ class SureChanges(Result):
 
     def summary(self) -> str:
         """The number of changes that are larger than the noise, and how many of them may be false."""
+        many = f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain."
+        if self.fdr is not None:
+            return (
+                f"{many} Of all alarms, a share of {100 * self.fdr:.1f} % at most is expected to be false: fewer than "
+                f"{self.expected_false:.1f} of these. {at_least(TWO)}"
+            )
         return (
-            f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain. A "
-            f"cell that did not would be among them with a chance of {100 * self.rate:.1f} % at most: fewer than "
-            f"{self.expected_false:.1f} false alarms are to be expected. {at_least(TWO)}"
+            f"{many} A cell that did not would be among them with a chance of {100 * self.rate:.1f} % at most: fewer "
+            f"than {self.expected_false:.1f} false alarms are to be expected. {at_least(TWO)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """What goes to JSON."""
         return {
             "rate": self.rate,
+            **({} if self.fdr is None else {"fdr": self.fdr}),
             "alarms": int(self.alarm.sum()),
             "cells": len(self.cells),
             "expected_false_at_most": self.expected_false,
@@ -131,6 +143,7 @@ def changes_between(
     by: Sequence[str] | None = None,
     level: float | None = None,
     rate: float | None = None,
+    fdr: float | None = None,
     least: float = 0.0,
     direction: Direction = "either",
     value: str = "count",
@@ -146,6 +159,8 @@ def changes_between(
         out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
         known. Left out, 2 (1 - level). Of published tables it follows from the level.
+    fdr : the largest expected share of false alarms among all of them, instead of a rate for each cell, for any
+        dependence between cells (see `discoveries`).
     least : by how much a count must have changed at least.
     direction : "either", "decline" or "increase".
     value : which published number; of flows for example "destruction" or "jdr", whose ends are `jdr_lower` and
@@ -188,18 +203,27 @@ def changes_between(
             "Name them, such as by=['place'].",
             about="by",
         )
-    if rate is not None:
-        refuse_rate(rate)
-        if not _at_any_level(early, late, value):
+    if rate is not None and fdr is not None:
+        raise DataError(
+            (Argument("rate", rate), " and ", Argument("fdr", fdr), " were given."),
+            "A rate is of each cell, a false discovery rate of the whole list.",
+            "Leave one out.",
+            about="fdr",
+        )
+    for name, given in (("rate", rate), ("fdr", fdr)):
+        if given is None:
+            continue
+        refuse_rate(given, name)
+        if not (_at_any_level(early, late, value) and early.by == late.by == by):
             raise DataError(
-                (Argument("rate", rate), " is given for published tables."),
+                (Argument(name, given), " is given for published tables."),
                 "Their ends are those of one level; other ends follow from releases of counts.",
                 "Leave it out and give the level, or give two releases.",
-                about="rate",
+                about=name,
             )
     chance = 2 * (1 - level) if rate is None else float(rate)
     if _at_any_level(early, late, value) and early.by == late.by == by:
-        return _of_releases(early, late, rate=chance, least=least, direction=direction)
+        return _of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction)
     first, second = (_read(table, by, name, value) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
@@ -207,14 +231,14 @@ def changes_between(
     return sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction)
 
 
-def refuse_rate(rate: float) -> None:
-    """Refuse what is no chance of a false alarm."""
+def refuse_rate(rate: float, name: str = "rate") -> None:
+    """Refuse what is no chance of a false alarm, or no share of them."""
     if not 0 < rate < 1:
         raise DataError(
-            (Argument("rate", rate), " is no chance of a false alarm."),
+            (Argument(name, rate), f" is no {'chance' if name == 'rate' else 'share'} of a false alarm."),
             "It lies between 0 and 1.",
             "Use 0.1.",
-            about="rate",
+            about=name,
         )
 
 
@@ -228,6 +252,8 @@ def sure_changes(
     rate: float,
     least: float = 0.0,
     direction: Direction = "either",
+    fdr: float | None = None,
+    raised: Mask | None = None,
 ) -> SureChanges:
     """The changes of these cells that are beyond the ends of their noise, alarms first."""
     if not cells:
@@ -237,8 +263,7 @@ def sure_changes(
             about="late",
         )
     low, high = np.where(np.isnan(ends[0]), -np.inf, ends[0]), np.where(np.isnan(ends[1]), np.inf, ends[1])
-    up, down = low > least, high < -least
-    alarm = {"either": up | down, "increase": up, "decline": down}[direction]
+    alarm = beyond(low, high, least=least, direction=direction) if raised is None else raised
     order = np.lexsort((-np.abs(after - before), ~alarm))
     return SureChanges(
         by=tuple(by),
@@ -249,7 +274,14 @@ def sure_changes(
         high=high[order],
         alarm=alarm[order],
         rate=rate,
+        fdr=fdr,
     )
+
+
+def beyond(low: Vector, high: Vector, *, least: float, direction: Direction) -> Mask:
+    """Which changes are beyond the ends of their noise; one without an end is not."""
+    up, down = low > least, high < -least
+    return np.asarray({"either": up | down, "increase": up, "decline": down}[direction])
 
 
 def _opened(table: Any) -> Any:
@@ -266,7 +298,7 @@ def _at_any_level(early: Any, late: Any, value: str) -> bool:
 
 
 def _of_releases(
-    early: CountRelease, late: CountRelease, *, rate: float, least: float, direction: Direction
+    early: CountRelease, late: CountRelease, *, rate: float, fdr: float | None, least: float, direction: Direction
 ) -> SureChanges:
     """Those of two releases of counts, by the ends of pairs of levels where their draws are independent."""
     drawn = [each.parameters.get("ledger") if each.entry is None else each.entry.hash for each in (early, late)]
@@ -276,11 +308,17 @@ def _of_releases(
     row = {cell: i for i, cell in enumerate(mine)}
     pairs = [(row[cell], i) for i, cell in enumerate(theirs) if cell in row]
     first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    ends = change_ends(
-        matched(early.ends, first), matched(late.ends, second), rate=rate, independent=apart and early is not late
+    ends = partial(
+        change_ends, matched(early.ends, first), matched(late.ends, second), independent=apart and early is not late
     )
+    raised: Mask | None = None
+    if fdr is not None:
+        raised, rate = discovered(
+            lambda rate: beyond(*ends(rate=rate), least=least, direction=direction), cells=len(pairs), fdr=fdr
+        )
     cells = [theirs[i] for i in second]
-    return sure_changes(late.by, cells, one[first], other[second], ends, rate=rate, least=least, direction=direction)
+    about: dict[str, Any] = {"rate": rate, "fdr": fdr, "least": least, "direction": direction, "raised": raised}
+    return sure_changes(late.by, cells, one[first], other[second], ends(rate=rate), **about)
 
 
 def _cells(release: CountRelease) -> tuple[list[tuple[str, ...]], Vector]:

@@ -250,3 +250,35 @@ def test_flows_and_changes_of_quarters(served: Any, state: Any, visit: Any, tmp_
     page.click("a:has-text('Report')")
     sound(page)
     assert not shown.complaints
+
+
+def test_the_card_of_alarms_and_columns_that_know_more(served: Any, state: Any, visit: Any) -> None:
+    """Alarms between two releases of a form, right and wrong; the opened part of an exception report's form."""
+    shown = visit(storage_state=state)
+    page, base = shown.page, served.base
+    page.goto(f"{base}/plans/new?source=firms")
+    page.fill("#title", "Twice")
+    page.fill("#release-0-name", "one")
+    page.check("input[name=release-0-by][value=region]")
+    page.fill("#release-0-epsilon", "1")
+    page.click("text=Add a release")
+    page.fill("#release-1-name", "two")
+    page.check("input[name=release-1-by][value=region]")
+    page.fill("#release-1-epsilon", "1")
+    page.click("text=Add alarms")
+    page.wait_for_selector("#alarms-0")
+    assert page.input_value("#alarms-0-early") == "one" and page.input_value("#alarms-0-late") == "two"
+    page.fill("#alarms-0-name", "moved")
+    page.wait_for_timeout(400)  # it begins to estimate a quarter of a second after a change
+    page.wait_for_selector("#estimate[aria-busy=false] .good")
+    sound(page)
+    page.fill("#alarms-0-rate", "2")
+    page.wait_for_selector("#estimate[aria-busy=false] .trouble")
+    sound(page)
+    page.click("text=Remove alarms 1")
+    page.wait_for_selector("#alarms-0", state="detached")
+    page.goto(f"{base}/changes")
+    page.click("summary:has-text('Columns that know more')")
+    assert page.is_visible("#indicators") and page.is_visible("#known") and page.is_visible("#calendar")
+    sound(page)
+    assert not shown.complaints

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.errors import LedgerError
 from discreet.ledger import Ledger, store
 
 SEVERAL = 3  # releases in the longest life, so that instants fall on every step of one
@@ -147,7 +148,7 @@ def test_what_a_killed_first_opening_left_is_tidied(tmp_path: Path) -> None:
 def test_a_ledger_that_another_process_takes_for_abandoned_is_made_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock jumps while a ledger is being made, and somebody who opens it then tidies up: it is made in place."""
+    """The clock jumps while a ledger is being made, and somebody who opens it then tidies up: it is made once more."""
     where, founding, tidied = tmp_path / "ledger.db", store._founding, []
 
     def disturbed(backend: str) -> list[str]:
@@ -165,13 +166,27 @@ def test_a_ledger_that_another_process_takes_for_abandoned_is_made_all_the_same(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_ledger_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: no file of that name appears that is not a ledger, and nothing is left beside it."""
+
+    def full(backend: str) -> list[str]:
+        raise LedgerError("disk full", "", "")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(store, "_founding", full)
+        with pytest.raises(LedgerError):
+            Ledger.open(tmp_path / "ledger.db")
+    assert list(tmp_path.iterdir()) == []
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert ledger.verify()
+
+
 @pytest.mark.full_size
 @pytest.mark.postgres
 def test_server_may_crash(postgres_url: str) -> None:
     """A killed back end takes every connection down and makes PostgreSQL recover from its log."""
     import psycopg
 
-    from discreet.errors import LedgerError
     from discreet.privacy.losses import Pure
     from discreet.privacy.units import Workers
 

@@ -33,6 +33,7 @@ from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 
 NAME = "discreet_ledger"
 WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk
+ATTEMPTS = 5  # to make a new ledger, where others remove what is not finished
 STALE = 60  # seconds after which a ledger that was being made is taken to be abandoned; making one takes a fraction
 EVERY = 2**62  # more lines than any ledger has: both engines take it as a limit
 _LOCK = int.from_bytes(b"ledger", "big")
@@ -268,22 +269,31 @@ def _keep_private(path: Path) -> None:
 
 
 def _found(path: Path) -> None:
-    """A new ledger appears whole or not at all: it is made under another name and linked into place."""
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        Store(scratch, in_place=True).close()
-        with suppress(FileExistsError):  # another process was quicker
-            os.link(scratch, path)
-    except (OSError, LedgerError):  # no links, or taken for abandoned: the file is made where it is to be
-        pass
-    finally:
-        scratch.unlink(missing_ok=True)
+    """A new ledger appears whole or not at all: it is made under another name and linked into place.
+
+    If somebody whose clock has jumped takes it for abandoned meanwhile and removes it, it is made once more.
+    """
+    for attempt in range(ATTEMPTS):
+        scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        try:
+            Store(scratch, in_place=True).close()
+            with suppress(FileExistsError):  # another process was quicker
+                os.link(scratch, path)
+            return
+        except LedgerError:
+            if attempt == ATTEMPTS - 1:
+                raise
+        except OSError:  # a file system without links: the file is made where it is to be
+            return
+        finally:
+            for ending in ("", "-journal", "-wal", "-shm"):
+                scratch.with_name(scratch.name + ending).unlink(missing_ok=True)
 
 
 def _tidy(path: Path) -> None:
     """Remove the files that a killed `_found` left beside the ledger.
 
-    If its owner is still alive a minute later, it makes the ledger in place, as without links.
+    If its owner is still alive, it begins again.
     """
     with suppress(OSError):
         for other in path.parent.glob(f".{glob.escape(path.name)}.*"):

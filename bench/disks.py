@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -152,7 +153,7 @@ def suffered(accident: str, scratch: Path, runner: Runner, chance: random.Random
         if isinstance(disk, Cut):
             disk.repair()
         before = looked_at(folder, scratch, found)
-        begun_with = [line.split()[2] for line in said if line.partition(" ")[2].startswith("release ")]
+        begun_with = [line.split()[2] for line in said if re.match(r"\d+ release ", line)]
         lost = [name for name in begun_with[:-1] if name not in before[0]]  # the next one had begun: these were shown
         found += [f"{name} was published and is lost" for name in lost]
         if not isinstance(disk, Cut):

@@ -37,6 +37,12 @@ REFITS = 2
 CLOSE = 0.25
 """Noisy sizes tell where the noise is better than counts do if the noise on their logarithm is at most this."""
 
+USUAL = 4.0
+"""Gaps up to twice the usual size do not tell cells apart."""
+
+MIDDLE = 0.455
+"""The median of the square of a normal number."""
+
 FULL = (0, 1, 2, 4)
 """So many cells with the most jobs may be full of small establishments without making any table worse."""
 
@@ -93,10 +99,12 @@ def fit(
     fine, mechanism = tables[finest].counts, mechanisms[finest]
     known = [None] * len(tables) if sizes is None else sizes
     x, shares = fine.ravel().astype(np.float64), np.ones(fine.size)
-    public = mechanism.fixed
+    public, largest = mechanism.fixed, explained(x, tables, members)
     for again in range(1 if public else 1 + REFITS):
         if again or known[finest] is not None:
             shares = spread(x.reshape(fine.shape), mechanism, known[finest]).ravel() ** 2
+        if again and known[finest] is None:
+            shares = np.minimum(shares, largest)
         sums = []
         for i, member in members.items():
             counts = _summed(x, member).reshape(tables[i].counts.shape)
@@ -105,6 +113,21 @@ def fit(
             sums.append((member, tables[i].counts.ravel(), ratio))
         x = least_squares(fine.ravel(), shares, sums)
     return x, shares
+
+
+def explained(fine: Vector, tables: Sequence[CountRelease], members: Mapping[int, Integers]) -> Vector:
+    """The most that gaps leave of each fine count's variance: their squares, over the number of counts in a sum.
+
+    A cell of many jobs has much noise, or many small establishments and hardly any. In the first case its sums have
+    gaps of the size of its noise. Squares of gaps up to `USUAL` times the usual give it no more than its share. They do
+    not depend on the sign of noise, so totals stay without bias.
+    """
+    found, most = np.ones(fine.size), 0.0
+    for i, member in sorted(members.items(), key=lambda each: tables[each[0]].counts.size):
+        squares = (tables[i].counts.ravel() - _summed(fine, member)) ** 2 / np.bincount(member)
+        most = USUAL * float(np.median(squares)) / MIDDLE
+        found = np.maximum(found, squares[member])
+    return np.maximum(found, most)
 
 
 def trust(

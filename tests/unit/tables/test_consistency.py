@@ -56,6 +56,7 @@ def jobs(kind: str) -> Any:
     many |= {"hidden": np.where(rng.random(CELLS) < 0.03, 1, 400), "nobody": np.full(CELLS, 2)}
     many |= {
         "one full cell": np.where(np.arange(CELLS), 1, 20_000),
+        "four full cells": np.where(np.arange(CELLS) % 72, 1, 20_000),
         "alternating": np.where(np.arange(CELLS) % 2, 200, 1),
     }
     cell = np.repeat(np.arange(CELLS), many.get(kind, np.full(CELLS, 5)))
@@ -70,6 +71,7 @@ def jobs(kind: str) -> Any:
         "nobody": (rng.random(k.size) < 0.2) * rng.integers(1, 4, k.size),
         "hidden": np.where(many["hidden"][cell] == 1, 2000, 5),
         "one full cell": np.where(cell == 0, 3, rng.integers(1, 400, k.size)),
+        "four full cells": np.where(cell % 72 == 0, 3, rng.integers(1, 400, k.size)),
     }[kind]
     rows = {"workplace": k, "a": a[cell], "b": b[cell], "c": c[cell], "n": sizes}
     return dc.read_jobs(rows, schema=SCHEMA)
@@ -137,6 +139,14 @@ def test_a_cell_of_thousands_of_small_establishments_makes_no_table_worse(
         assert after.mean() <= before.mean() + ROUNDING + chance, (by, before.mean(), after.mean())
     error = np.array([after[0].counts.sum() - found["truth"][0].sum() for after in found["after"]])
     assert abs(error.mean()) <= 3 * error.std(ddof=1) / np.sqrt(REPEATS)
+
+
+def test_gaps_tell_a_cell_of_small_establishments_from_a_large_one() -> None:
+    """Before, four such cells took what the gaps had: squares grew by 13 and 26 % over 400 draws."""
+    found = trials("four full cells")
+    for i in (0, 1):
+        before, after = errors(found, i, 2)
+        assert after.mean() < before.mean(), NESTED[i]
 
 
 @pytest.mark.parametrize("tables", CROSSED[2:], ids="-".join)

@@ -15,6 +15,7 @@ WHOLE = "numbers are whole"
 PRIOR = "the prior keeps the variance of groups above 0"
 
 A_LINE = "a line is supposed"
+APART = "rows are supposed to be independent"
 A_TENTH = "a tenth of the rows is supposed"
 ONE_VARIANCE = "one variance is supposed"
 NOT_SEEN = "cannot be distinguished from 0 under this noise"

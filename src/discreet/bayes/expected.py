@@ -17,13 +17,14 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.bayes.doubts import Doubt, told
-from discreet.caveats import A_LINE, A_TENTH, SKEWED
+from discreet.caveats import A_LINE, A_TENTH, APART, SKEWED
 
 IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is found"
 PROBABILITY = "of probability, for an answer near 1/2"
 CAVEAT = (
-    f"The model is taken for right: {A_LINE}, and no curve, errors are normal, of one variance, and {A_TENTH} to carry "
-    f"each coefficient, or more. Ends hold at least so often, because {SKEWED}, as are unequal ones. They do not "
+    f"The model is taken for right: {A_LINE}, and no curve, errors are normal, of one variance, {APART}, and {A_TENTH} "
+    f"to carry each coefficient, or more. Where rows of one group are alike, ends for the truth are too narrow "
+    f"by far: use a mixed model. Ends hold at least so often, because {SKEWED}, as are unequal ones. They do not "
     f"if a line is fitted to a curve: answers may then be off by many posterior deviations. The look at the model, "
     f"which is part of the price, finds the larger ones. A rarer level, or a column in which few rows lie far out, "
     "is seen only where columns are public and responses alone are protected."

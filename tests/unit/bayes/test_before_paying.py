@@ -19,7 +19,7 @@ from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.within import in_parts
-from discreet.caveats import A_LINE
+from discreet.caveats import A_LINE, APART
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
@@ -89,7 +89,7 @@ def test_small_parts_and_unseen_models_are_told_of_before_paying(door: str) -> N
     assert str(small).startswith("Before paying: not to be trusted unless errors are near symmetric, or at least 1,300")
     assert small.to_dict()["expected"]["notes"] == list(small.expected.notes) and len(small.expected.notes) == 2
     large = ASK[door]("y ~ x", ("x",), epsilon=40, partitions=10).check(data).expected
-    assert large.answers[0].flag == "" and A_LINE in str(large)
+    assert large.answers[0].flag == "" and A_LINE in str(large) and APART in str(large)
     blind = ASK["probability"]("y ~ x", ("x",), epsilon=Fraction(1, 2), partitions=10).check(data).expected
     assert blind.answers[0].flag == "not checked" and "x is not checked: so few parts" in str(blind)
 

@@ -1,9 +1,9 @@
 """Attacks by somebody who knows all rows, or all establishments, but one, and is undecided between two possibilities.
 
 They are simulated with the noise that a release states of itself, and need no data: noise of sums does not depend on
-them. The attacker of a model or of a posterior summary sees the noisy sums themselves, which are never published, and
-decides by their likelihood ratio. So nobody who sees the release alone does better on average. The attacker of flows
-takes everybody else off the published employment and decides by what is left.
+them. The attacker of a model or of a posterior summary sees noisy sums themselves, which are never published, and
+decides by their likelihood ratio; of a model, all but the sum of squares. The attacker of flows takes everybody else
+off the published employment and decides by what is left.
 """
 
 from __future__ import annotations

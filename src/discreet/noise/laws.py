@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_COORDINATES = 10_000  # the sampler's error bounds are proved for as many operations as these take
 
+LARGE = 600.0  # e to it is a double
+
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Symmetric):
@@ -326,16 +328,24 @@ class RadialPolynomial(PolynomialTail):
 
     def radius_survival(self, r: ArrayLike) -> Vector:
         """P(|z_1| + ... + |z_d| > r): an incomplete gamma function inside the core, a beta function beyond."""
-        from scipy.special import betainc, betaln, gammainc, gammaincc, gammaln
+        from scipy.special import betainc, betaln, gammainc, gammaincc, gammaln, hyp2f1
 
         r, c, d, a = np.asarray(r, dtype=np.float64), self.core, self.d, self.p - self.d
-        beyond = betainc(a, d, 1 / (1 + np.maximum(r, c)))
+        x, core = 1 / (1 + np.maximum(r, c)), 1 / (1 + c)
         if c == 0:
-            return np.asarray(beyond)
+            return np.asarray(betainc(a, d, x))
         # The weight of the law without a core, relative to that of the exponential law.
-        weight = math.exp(self.p * math.log1p(c) - self._edge + betaln(a, d) + d * math.log(self._rate) - gammaln(d))
+        log = self.p * math.log1p(c) - self._edge + betaln(a, d) + d * math.log(self._rate) - gammaln(d)
+
+        def beyond(x: Vector) -> Vector:
+            if log < LARGE:
+                return np.asarray(math.exp(log) * betainc(a, d, x))
+            # The beta function is next to nothing then: by its series, in logarithms.
+            rest = log - betaln(a, d) - math.log(a) + a * np.log(x) + d * np.log1p(-x)
+            return np.asarray(np.exp(rest) * hyp2f1(a + d, 1, a + 1, x))
+
         inside = gammaincc(d, self._rate * np.minimum(r, c)) - gammaincc(d, self._edge)
-        return np.asarray((inside + weight * beyond) / (gammainc(d, self._edge) + weight * betainc(a, d, 1 / (1 + c))))
+        return np.asarray((inside + beyond(x)) / (gammainc(d, self._edge) + beyond(np.asarray(core))))
 
     def _radius(self, z: ArrayLike) -> Vector:
         return np.asarray(np.abs(self._vectors(z)).sum(axis=-1))

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
+from scipy import stats
 
+from discreet.noise import laws
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
@@ -151,3 +153,22 @@ def test_noise_of_any_size_leaves_an_interval(name: str, epsilon: str) -> None:
     for bounded in (True, False):
         lower, upper = intervals(published, mechanism, level=0.95, bounded=bounded)
         assert ((lower <= upper) | np.isnan(lower)).all() and (np.isnan(lower) | (lower >= 0)).all()
+
+
+def test_radii_of_very_many_kinds_are_numbers() -> None:
+    """1,024 kinds: 2 to the power of them, and the weight of what lies beyond the core, are no doubles."""
+    law = calibrate("joint-polynomial", unit=Establishments("0.1"), epsilon=110, cells=1024).law
+    assert isinstance(law, RadialPolynomial)
+    radii = np.linspace(*law.radius_range, 9)
+    # Nearly all mass is within the core, where the radius is a gamma variable.
+    np.testing.assert_allclose(law.radius_survival(radii), stats.gamma.sf(law._rate * radii, 1024), rtol=1e-9)
+    assert 0 < sum_quantile(law, 0.05) < law.radius_range[1]
+
+
+def test_both_ways_to_what_lies_beyond_the_core_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = calibrate("joint-polynomial", unit=Establishments("0.1"), epsilon=20, cells=64).law
+    assert isinstance(law, RadialPolynomial)
+    radii = law.core * np.array([0.5, 0.9, 1.0, 1.1, 1.3])
+    usual = law.radius_survival(radii)
+    monkeypatch.setattr(laws, "LARGE", -math.inf)
+    np.testing.assert_allclose(law.radius_survival(radii), usual, rtol=1e-9)

@@ -82,13 +82,14 @@ def sum_quantile(law: Radial, miss: float) -> float:
 
     Of d exponential magnitudes k have a plus, k binomial; the plus side's share of R is Beta(k, d - k).
     """
-    d = law.d
-    plus = np.arange(1, d)[:, None]
-    chance = special.binom(d, plus) / 2.0**d
+    d, far = law.d, 8 * math.sqrt(law.d)
+    plus = range(max(1, math.ceil(d / 2 - far)), min(d, math.floor(d / 2 + far) + 1))
+    ways = [math.comb(d, k) for k in plus]
+    k, chance = np.array(plus)[:, None], np.array([way / 2**d for way in ways])[:, None]
+    rest = (2**d - sum(ways)) / 2**d  # the sum is taken as R, which it is at most
 
     def beyond(share: Vector) -> Vector:
-        same_sign = 2.0 ** (1 - d)  # the sum is then R itself
-        return np.asarray(same_sign + 2 * (chance * special.betainc(plus, d - plus, (1 - share) / 2)).sum(axis=0))
+        return np.asarray(rest + 2 * (chance * special.betainc(k, d - k, (1 - share) / 2)).sum(axis=0))
 
     return _radial_quantile(law, miss, beyond)
 

@@ -21,7 +21,7 @@ from discreet.faults import Fault
 from discreet.frames import called, collect, count_if, open_frame, tally
 from discreet.jobs import Jobs, read_jobs, readings_of
 from discreet.release.files import MANIFEST
-from discreet.row_checks import ROW, WHERE, Pass, RowCheck, each_row
+from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap, each_row
 from discreet.scans import is_csv
 from discreet.schema import Schema
 from discreet.voices import COMMAND, Voice
@@ -201,6 +201,8 @@ def check_data(
             read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
             jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
             found += _refusals(replace(jobs, name=name), places)
+            for check in at_the_cap(known.magnitudes, name, jobs=known.size):
+                found += _found(jobs.table, check, name, places, refused=False)
     except DataError as error:
         at = (error.line,) if isinstance(error, BadLine) else ()
         faults = (DataFinding(name, fault, True, None, at) for fault in error.faults)

@@ -254,16 +254,21 @@ def one_row_per_job(schema: Schema, allow_multiple: bool | int) -> Iterator[Faul
 def whole_units(
     magnitudes: Mapping[str, Magnitude], types: Mapping[str, nw.dtypes.DType], *, jobs: str | None
 ) -> Iterator[nw.Expr]:
-    """Amounts in whole units, cut at the cap where that was declared; null where one is no number to be summed."""
+    """Amounts in whole units, cut at the cap where that was declared; null where one is no number to be summed.
+
+    An amount just below zero or just above the cap is rounded away from it: it is refused, or cut, as any other.
+    """
     import narwhals.stable.v2 as nw
 
     for column, magnitude in magnitudes.items():
         found = nw.col(column)
+        most = magnitude.cap * (nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)))
         if not types[column].is_integer():
             number = found.cast(nw.Float64)
-            found = nw.when(number.is_finite() & (number.abs() < MOST_JOBS)).then(number.round(0)).cast(nw.Int64)
+            whole = nw.when(number.is_finite() & (number.abs() < MOST_JOBS)).then(number.round(0)).cast(nw.Int64)
+            low = nw.when((number < 0) & (whole == 0)).then(nw.lit(-1)).otherwise(whole)
+            found = nw.when((number > most) & (whole == most)).then(most + 1).otherwise(low)
         if magnitude.beyond == "clip":
-            most = magnitude.cap * (nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)))
             found = nw.when(found > most).then(most).otherwise(found)
         yield found.alias(column)
 
@@ -297,6 +302,26 @@ def amounts(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None)
             RowCheck(Fault("source", huge, "Sums would not be exact.", "Count in thousands."), total.cast(nw.Int64))
         )
     return found
+
+
+def at_the_cap(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None) -> list[RowCheck]:
+    """Amounts that may have been cut, for the owner alone: how many there are is confidential."""
+    import narwhals.stable.v2 as nw
+
+    most = nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1))
+    return [
+        each_row(
+            Fault(
+                f"magnitudes.{column}",
+                f"Column {column!r} of {name} is at its cap, {magnitude.cap:,}, or was cut to it, in some rows.",
+                "Sums lack what is cut, and no release says how much that is.",
+                "Raise the cap if these are many.",
+            ),
+            nw.col(column) == most * magnitude.cap,
+        )
+        for column, magnitude in magnitudes.items()
+        if magnitude.beyond == "clip"
+    ]
 
 
 def sizes(column: str, name: str) -> list[RowCheck]:

@@ -15,6 +15,8 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, DiscreetError, PlanError, PrivacyError
 from discreet.ledger import Ledger, Policy
+from discreet.plan.owner import owner_notes
+from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 
 Rows = dict[str, list[Any]]
@@ -97,6 +99,10 @@ CASES: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str, str]] = {
                               PLACE, "clip", "source"),
     "pay beyond what doubles count": (changed("pay", 3, 2**53 + 1), PLACE, "refuse", "source"),
     "negative pay": (changed("pay", 3, -1), PLACE, "refuse", "source"),
+    "pay a little below zero": (lambda rows: changed("pay", 3, -0.4)(rows | {"pay": [*map(float, rows["pay"])]}),
+                                PLACE, "clip", "source"),
+    "pay a little above the cap": (lambda rows: changed("pay", 3, CAP + 0.4)(rows | {"pay": [1.5] * len(rows["pay"])}),
+                                   PLACE, "refuse", "source"),
     "missing pay": (changed("pay", 3, None), PLACE, "refuse", "source"),
     "infinite pay": (lambda rows: changed("pay", 3, float("inf"))(rows | {"pay": [*map(float, rows["pay"])]}),
                      PLACE, "refuse", "source"),
@@ -194,7 +200,11 @@ def test_tables(case: str, tmp_path: Path, contents: Callable[[Path], dict[str, 
     }
     with pytest.raises(DataError) as error:
         dc.read_jobs(tmp_path / "jobs.parquet", schema=dc.Schema.of(schema(given, beyond)))
-    asked = "magnitudes" if case in ("pay above the cap", "pay beyond what doubles count") else about.partition(".")[0]
+    asked = (
+        "magnitudes"
+        if case in ("pay above the cap", "pay a little above the cap", "pay beyond what doubles count")
+        else about.partition(".")[0]
+    )
     assert (error.value.about or "").partition(".")[0] == asked
 
 
@@ -209,7 +219,12 @@ def test_what_is_good_is_not_refused(tmp_path: Path) -> None:
 
 def test_pay_above_the_cap_is_cut_where_the_plan_says_so(tmp_path: Path) -> None:
     files(tmp_path, changed("pay", 3, CAP + 1)(one_quarter(good())))
-    assert run(plan(tmp_path, PLACE, "clip"), dry_run=True).check.releases
+    path = plan(tmp_path, PLACE, "clip")
+    assert run(path, dry_run=True).check.releases
+    (note,) = owner_notes(read_plan(path))
+    assert "cut" in note and "1 of 12 rows" in note, "only the owner learns how many"
+    files(tmp_path, one_quarter(good()))
+    assert not owner_notes(read_plan(path))
 
 
 @pytest.mark.parametrize("case", HISTORIES)

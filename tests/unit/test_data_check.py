@@ -197,3 +197,13 @@ def test_a_size_that_is_too_large_has_its_row_and_a_sum_has_none() -> None:
     for sizes, rows in (([1, 2**53], (2,)), ([2**52, 2**52], ())):
         (one,) = check_data({"firm": ["a", "b"], "n": sizes}, schema=schema).findings
         assert (one.refused, one.rows) == (True, rows)
+
+
+def test_rows_that_are_cut_at_the_cap_are_told_to_the_owner() -> None:
+    """A release may not say how many there are: it is part of the data."""
+    schema = Schema([], {}, "firm", "person", magnitudes={"pay": {"cap": 10, "beyond": "clip"}})
+    table = {"firm": ["a", "a", "b"], "person": [1, 2, 3], "pay": [10.4, 3.0, 9e5]}
+    (one,) = check_data(table, schema=schema).findings
+    assert (one.refused, one.count, one.rows, one.fault.about) == (False, 2, (1, 3), "magnitudes.pay")
+    assert "cut" in one.said()
+    assert not check_data(table | {"pay": [9.4, 3.0, 9.0]}, schema=schema).findings

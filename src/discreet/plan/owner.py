@@ -5,12 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from discreet.errors import DiscreetError
+from discreet.frames import count_if, tally
+from discreet.jobs import Jobs
 from discreet.plan.confidential import Confidential
 from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.shape import ModelSection
 from discreet.plan.twins import twins
 from discreet.privacy.units import Groups, Rows
+from discreet.row_checks import at_the_cap
 from discreet.voices import PLAN
 
 
@@ -28,8 +31,7 @@ def _notes(source: PlanSource) -> list[str]:
     if not isinstance(unit, Rows | Groups):
         try:
             if not source.tables.data.quarters:
-                data.jobs()
-                return []
+                return _cut(data.jobs())
             empty = data.histories().quarters_without_rows()
         except DiscreetError as error:
             return [fault.said(PLAN) for fault in error.faults]
@@ -43,3 +45,13 @@ def _notes(source: PlanSource) -> list[str]:
         for response in unit.responses
         for note in look(data.table([response]), response=response, public=public, bounds=bounds, lagged=lagged)
     ]
+
+
+def _cut(jobs: Jobs) -> list[str]:
+    """Amounts at the cap, where rows above it are cut: how many there are is confidential."""
+    import narwhals.stable.v2 as nw
+
+    checks = at_the_cap(jobs.schema.magnitudes, jobs.name, jobs=jobs.schema.size)
+    counts = {check.fault: count_if(check.rows) for check in checks if check.rows is not None}
+    found = tally(jobs.table, {None: nw.len(), **counts}, step="rows at the cap") if counts else {}
+    return [f"{fault.said(PLAN)} These are {n:,} of {found[None]:,} rows." for fault, n in found.items() if fault and n]

@@ -15,6 +15,8 @@ from discreet.privacy.units import Establishments
 LARGEST_SIZE = 10**6
 PARTS = 20
 SMALLEST, SINGLY = 20, 200
+MOST = 2**53
+"""Amounts of all rows add up to less, or reading refuses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE, ste
         fine, edge = max(step // PARTS, 1), math.floor(step / unit.alpha)
         sizes = {size * step for size in sizes} | {fine * i for i in range(10 * PARTS + 1)}
         sizes |= {edge + i for i in range(-2, 3)}
-        largest, turning = largest * step, edge
+        largest, turning = min(largest * step, MOST), edge
     rows: set[tuple[int, int, int, int]] = set()
     for before in sorted(size for size in sizes if 0 <= size <= largest):
         top = unit.largest_neighbour(before, step=step)
@@ -105,9 +107,10 @@ def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE, ste
                 after,
                 turning,
                 turning + 1,
-                10 * after,
+                min(10 * after, MOST),
                 largest,
             }:
-                rows.update((before, after, other, rest) for rest in ({0, other, 50 * other + 7} if other else {0}))
+                rests = {0, other, min(50 * other + 7, MOST)} if other else {0}
+                rows.update((before, after, other, rest) for rest in rests)
     columns = np.array(sorted(rows), dtype=np.int64).T
     return Neighbours(*(np.ascontiguousarray(column) for column in columns))

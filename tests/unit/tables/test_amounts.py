@@ -88,6 +88,15 @@ def test_the_noise_is_enough_and_five_percent_less_is_not(mechanism: str | None,
     assert not dc.verify(ready.mechanism.scaled(0.95)).holds
 
 
+def test_the_noise_of_large_caps_is_enough_and_less_is_not() -> None:
+    """Pay in a small currency; the reviewer's pairs of cells were too large for whole numbers of 64 bits."""
+    declared = Schema(["county"], {}, size="jobs", magnitudes={"payroll": 2**40})
+    table = {"workplace": [1], "county": ["a"], "jobs": [3], "payroll": [5]}
+    large = dc.Session(dc.read_jobs(table, schema=declared), unit=ALPHA, budget=9).sum("payroll", "county")
+    mechanism = large.prepare(epsilon=2).mechanism
+    assert dc.verify(mechanism).holds and not dc.verify(mechanism.scaled(0.95)).holds
+
+
 def test_the_noise_of_sizes_is_enough_and_less_is_not() -> None:
     ready = session().sum("payroll", "county").prepare(epsilon=2, scale_share="1/10")
     assert dc.verify(ready.sizes).holds and not dc.verify(ready.sizes.scaled(0.95)).holds

@@ -133,20 +133,21 @@ KINDS: Mapping[str, Callable[[Path], Disk]] = {
 def suffered(accident: str, scratch: Path, runner: Runner, chance: random.Random, *, times: int) -> dict[str, Any]:
     """So many accidents of one kind: how the runs ended, and what was wrong."""
     row: dict[str, Any] = {"accident": accident, "times": times, "well": 0, "refused": 0, "faults": 0, "found": []}
-    longest = SPAN
+    begun = time.monotonic()
+    runner.start(programme.write(scratch / accident.replace(" ", "-")))
+    code, said = runner.wait()
+    assert code == 0, said
+    longest = SPAN * (time.monotonic() - begun)
     for turn in range(times):
         disk = KINDS[accident](scratch)
         disk.make()
         folder = disk.place / "programme"
         plan = programme.write(folder)
         subprocess.run(["sync", "-f", str(folder)], check=True)  # the data were there long before
-        begun = time.monotonic()
         runner.start(plan)
         time.sleep(chance.uniform(0, longest))
         disk.fail(chance)
         code, said = runner.wait()
-        if code == 0:
-            longest = SPAN * (time.monotonic() - begun)
         row["well"] += code == 0
         row["refused"] += code == 2
         found = [] if code in (0, 2) else [f"a run ended with {code}: {said[-1:]}"]

@@ -169,7 +169,7 @@ def test_a_rule_holds_in_the_report_of_flows_and_changes(kind: str, tmp_path: Pa
         assert left or float(shown.replace(",", "").replace("\u2212", "-")) == pytest.approx(value, abs=0.005)
 
 
-@pytest.mark.parametrize("by", ["county", "state"])
+@pytest.mark.parametrize("by", ["county", pytest.param("state", marks=pytest.mark.full_size)])
 def test_a_revision_of_flows_says_what_changed(by: str, tmp_path: Path) -> None:
     histories(tmp_path)
     plan = tmp_path / "plan.toml"

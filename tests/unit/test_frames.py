@@ -290,11 +290,17 @@ def work():
 @pytest.mark.parametrize(
     "held",
     [
-        "frame = open_frame(table)",
-        "frame = open_frame(table); threading.Thread(target=lambda: ready.wait(600) and frame, daemon=True).start()",
-        "threading.Thread(target=work, daemon=True).start(); ready.wait()",
+        pytest.param("frame = open_frame(table)", id="by the script", marks=pytest.mark.full_size),
+        pytest.param(
+            "frame = open_frame(table)\n"
+            "threading.Thread(target=lambda: ready.wait(600) and frame, daemon=True).start()",
+            id="by a thread that waits",
+            marks=pytest.mark.full_size,
+        ),
+        pytest.param(
+            "threading.Thread(target=work, daemon=True).start(); ready.wait()", id="by a thread that works on"
+        ),
     ],
-    ids=["by the script", "by a thread that waits", "by a thread that works on"],
 )
 def test_a_script_that_ends_with_a_table_in_hand_ends_without_a_word(held: str) -> None:
     """DuckDB's binding lists what is alive after the interpreter, as the frames of a daemon thread are."""

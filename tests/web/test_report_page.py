@@ -70,6 +70,7 @@ def test_a_console_error_would_be_seen(browse: Callable[..., subprocess.Complete
     assert "<title>ran</title>" not in shown.stdout
 
 
+@pytest.mark.full_size  # daily of a whole report, in test_release_report.py
 @pytest.mark.parametrize("width", [1280, 390])
 def test_fits_the_screen(browse: Callable[..., subprocess.CompletedProcess[str]], report: Path, width: int) -> None:
     """A frame of the given width; only the marked regions may be wider than the page."""
@@ -90,6 +91,7 @@ def test_fits_the_screen(browse: Callable[..., subprocess.CompletedProcess[str]]
     assert title[3] == ""
 
 
+@pytest.mark.full_size  # daily of a whole report, in test_release_report.py
 def test_takes_a_picture(browse: Callable[..., subprocess.CompletedProcess[str]], report: Path, tmp_path: Path) -> None:
     picture = tmp_path / "page.png"
     browse(report, f"--screenshot={picture}", "--window-size=800,600")

@@ -84,11 +84,15 @@ class _Held(NamedTuple):
     upper: Matrix
 
 
-def _held(law: RowSteps, frame: _Frame, epsilon: float, *, shape: Vector | None = None) -> _Held:
-    """All inequalities, or those that do not follow from others where levels plus `shape` rise outwards."""
+def _held(law: RowSteps, frame: _Frame, epsilon: float, *, shape: Vector | None) -> _Held:
+    """The bounds, and of the inequalities those that do not follow from others where levels plus `shape` rise outwards.
+
+    Without a shape, the bounds alone.
+    """
     many, every = len(rows.POWERS), len(frame.mass)
     lower, upper = np.full((many, every), -np.inf), np.full((many, every), np.inf)
-    here, there, cost = [], [], []
+    nothing = np.empty(0, dtype=np.int64)
+    here, there, cost = [nothing], [nothing], [np.empty(0)]
     fixed = np.zeros(every, dtype=np.bool_)
     fixed[[0, -1]] = True
     for i, j, met in rows.moves(law):
@@ -103,12 +107,11 @@ def _held(law: RowSteps, frame: _Frame, epsilon: float, *, shape: Vector | None 
             bound = fixed[k] | (one == 0)
             if other > 0:
                 np.maximum.at(lower[other - 1], m[bound], (frame.first[k] - step)[bound])
-            if one > 0 and other > 0:
+            if one > 0 and other > 0 and shape is not None:
                 free = ~(fixed[k] | fixed[m]) & ((k != m) | (one != other))
                 k, m, step = k[free], m[free], step[free]
-                if shape is not None:
-                    keep = _binding(shape, k, m, step)
-                    k, m, step = k[keep], m[keep], step[keep]
+                keep = _binding(shape, k, m, step)
+                k, m, step = k[keep], m[keep], step[keep]
                 here.append((one - 1) * every + k)
                 there.append((other - 1) * every + m)
                 cost.append(step)
@@ -196,7 +199,7 @@ def _programme(law: RowSteps, size: Vector) -> NDArray[np.object_]:
         raise Unsolved
     with np.errstate(divide="ignore"):
         level = -np.log(np.maximum(found.x * scale, np.maximum(low.ravel(), LEAST))).reshape(many, every)
-    return _settled(law, frame, level)
+    return _settled(law, frame, _room(law, frame), level)
 
 
 def repaired(law: RowSteps, near: anchors.Between, first: anchors.Between) -> NDArray[np.object_]:
@@ -206,9 +209,10 @@ def repaired(law: RowSteps, near: anchors.Between, first: anchors.Between) -> ND
         for each, own in ((near.lower, first.lower), (near.upper, first.upper))
     ]
     frame = _frame(law)
+    room = _room(law, frame)
     for part in PARTS:
         with contextlib.suppress(Unsolved):
-            found = _settled(law, frame, frame.first + part * ((1 - near.share) * away[0] + near.share * away[1]))
+            found = _settled(law, frame, room, frame.first + part * ((1 - near.share) * away[0] + near.share * away[1]))
             error = (found / 2**BITS / frame.mass).astype(np.float64) @ np.abs(frame.mean)
             if error.max() < law.first.mean_abs:  # no cell errs more than with row 0
                 return found
@@ -316,28 +320,38 @@ def _inner(met: rows.Joined, law: RowSteps) -> rows.Joined:
     return rows.Joined(met.here[free], met.there[free], met.least[free], met.most[free])
 
 
-def _settled(law: RowSteps, frame: _Frame, natural: Matrix) -> NDArray[np.object_]:
+class _Room(NamedTuple):
+    """Between which levels rows that keep every inequality lie, and what lowers others until they keep it."""
+
+    lower: Matrix
+    upper: Matrix
+    down: _Sweep
+
+
+def _room(law: RowSteps, frame: _Frame) -> _Room:
+    kept = law.epsilon * (1 - SLACK / 4)
+    held, down = _held(law, frame, kept, shape=None), _Sweep.of(law, kept, down=True)
+    lower, upper = held.lower, held.upper
+    lower[:, [0, -1]] = upper[:, [0, -1]] = frame.first[[0, -1]]
+    _Sweep.of(law, kept, down=False).settle(lower, np.maximum)
+    down.settle(upper, np.minimum)
+    return _Room(lower, upper, down)
+
+
+def _settled(law: RowSteps, frame: _Frame, room: _Room, natural: Matrix) -> NDArray[np.object_]:
     """Weights close to these levels that keep every inequality, are probabilities and have the mean zero.
 
     The levels of a row are lifted, and leant to one side, until the lowest function below them that rises by at most
     epsilon with a move is a probability with mean zero.
     """
-    kept = law.epsilon * (1 - SLACK / 4)
-    held = _held(law, frame, kept)
-    many = len(natural)
-    down = _Sweep.of(law, kept, down=True)
     side = np.sign(frame.mean)
     mass, mean = frame.mass.copy(), frame.mean.copy()
     mass[[0, -1]] = mean[[0, -1]] = 0
-    lower, upper = held.lower.copy(), held.upper.copy()
-    lower[:, [0, -1]] = upper[:, [0, -1]] = frame.first[[0, -1]]
-    _Sweep.of(law, kept, down=False).settle(lower, np.maximum)
-    down.settle(upper, np.minimum)
-    height, lean = np.log(np.exp(-natural) @ mass / frame.room), np.zeros(many)
+    height, lean = np.log(np.exp(-natural) @ mass / frame.room), np.zeros(len(natural))
     for _ in range(MOST_TRIALS):
-        level = np.minimum(natural + height[:, None] + lean[:, None] * side, upper)
-        down.settle(level, np.minimum)
-        level = np.maximum(level, lower)
+        level = np.minimum(natural + height[:, None] + lean[:, None] * side, room.upper)
+        room.down.settle(level, np.minimum)
+        level = np.maximum(level, room.lower)
         density = np.exp(-level)
         step = np.log(density @ mass / frame.room)
         off = (density @ mean + frame.beside) / (density @ np.abs(mean))

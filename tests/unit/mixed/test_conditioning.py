@@ -75,7 +75,11 @@ def test_coefficients_and_effects_are_of_the_columns_as_given(data: dict) -> Non
     for (free, known), (free0, known0) in zip(fit.effect_variances, near.effect_variances, strict=True):
         np.testing.assert_allclose(free, back @ free0 @ back.T, rtol=1e-3)
         np.testing.assert_allclose(known, back @ known0 @ back.T, rtol=1e-3)
-    moved = fitted("y ~ x * z + (x | g)", data | {"x": data["x"] + 3})
+
+
+@pytest.mark.full_size
+def test_intervals_of_deviations_do_not_depend_on_the_origin(data: dict) -> None:
+    near, moved = (fitted("y ~ x * z + (x | g)", data | {"x": data["x"] + shift}) for shift in (0, 3))
     assert moved.intervals()["sd_x|g"] == pytest.approx(near.intervals()["sd_x|g"], rel=1e-3)
 
 

@@ -149,8 +149,14 @@ def test_gaps_tell_a_cell_of_small_establishments_from_a_large_one() -> None:
         assert after.mean() < before.mean(), NESTED[i]
 
 
-@pytest.mark.parametrize("tables", CROSSED[2:], ids="-".join)
-@pytest.mark.parametrize("kind", ["skewed", "giants", "one place"])
+@pytest.mark.parametrize(
+    ("kind", "tables"),
+    [
+        pytest.param(kind, tables, id=f"{kind}-{'-'.join(tables)}", marks=[pytest.mark.full_size] if long else [])
+        for tables, many in zip(CROSSED[2:], ((False, False, True), (True, True, False)), strict=True)
+        for kind, long in zip(("skewed", "giants", "one place"), many, strict=True)
+    ],
+)
 def test_nor_is_one_of_many_tables(kind: str, tables: tuple[str, ...]) -> None:
     assert_no_worse(trials(kind, tables), tables)
 

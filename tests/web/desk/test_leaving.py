@@ -93,6 +93,12 @@ def test_only_administrators_end_access(folder: Path, inside: Any) -> None:
     assert {row.name for row in people(zoe.app.state.here.store)[0]} == set(STAFF)
 
 
+def test_a_role_is_refused(folder: Path, inside: Any) -> None:
+    rita = inside(folder, "rita")
+    assert "Changing a plan was asked by rita, whose role is reviewer" in rita.get("/plans/new?source=jobs").text
+    assert "whose role is analyst" in inside(folder, "anna", rita.app).get("/log").text
+
+
 def test_an_administrator_is_left(folder: Path) -> None:
     """Whoever of two ends the other first; also by a change of role, and when both press at once."""
     store = DeskStore(Desk.open(folder).database)

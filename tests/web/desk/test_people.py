@@ -8,6 +8,7 @@ import pytest
 
 from discreet.ledger import Ledger
 
+pytestmark = pytest.mark.full_size  # without a browser: test_leaving.py, tests/unit/web/test_security.py, tests/ledger
 PEOPLE = {"anna": "analyst", "ben": "analyst", "rita": "reviewer", "zoe": "administrator"}
 
 
@@ -39,7 +40,6 @@ def come_in(served: Any, visit: Any, password: str) -> Any:
     return log_in
 
 
-@pytest.mark.full_size  # sixteen processes race in tests/ledger/test_race.py every day
 def test_a_race_for_the_last_of_a_budget(served: Any, come_in: Any) -> None:
     """Each of two plans fits the budget, both do not: exactly one run succeeds, whatever the order."""
     anna, ben, rita = (come_in(name) for name in ("anna", "ben", "rita"))
@@ -103,12 +103,3 @@ def test_a_wrong_password(served: Any, visit: Any) -> None:
         assert page.inner_text("[role=alert]") == "The name or the password is wrong."
     page.goto(f"{served.base}/ledger")
     assert page.url.endswith("/login?next=/ledger")
-
-
-def test_a_role_is_refused(served: Any, come_in: Any) -> None:
-    rita = come_in("rita")
-    rita.goto(f"{served.base}/plans/new?source=jobs")
-    assert "Changing a plan was asked by rita, whose role is reviewer" in rita.inner_text("[role=alert]")
-    anna = come_in("anna")
-    anna.goto(f"{served.base}/log")
-    assert "whose role is analyst" in anna.inner_text("[role=alert]")

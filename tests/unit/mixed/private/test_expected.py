@@ -127,7 +127,10 @@ def test_sums_that_cost_more_than_they_tell_are_not_drawn(terms: str, epsilon: f
     assert [part["columns"] for part in parts[:-2]] == drawn  # none by custom of nested groups; then industry, quarter
 
 
-@pytest.mark.parametrize(("terms", "epsilon"), [("(1 | county)", 0.1), ("(1 + quarter | county)", 0.04)])
+@pytest.mark.parametrize(
+    ("terms", "epsilon"),
+    [("(1 | county)", 0.1), pytest.param("(1 + quarter | county)", 0.04, marks=pytest.mark.full_size)],
+)
 def test_at_small_epsilon_a_mixed_model_is_no_worse_than_the_linear_one(terms: str, epsilon: float) -> None:
     """Correlations of fitted values with the response over draws; with more to spend county effects are drawn."""
     rng, rows = np.random.default_rng(6), 48_000

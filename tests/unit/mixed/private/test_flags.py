@@ -55,7 +55,7 @@ def test_averages_over_blocks_are_called_that_beside_every_estimate(method: str)
     assert (fit.se["x"] is None) == (method == "paper")
 
 
-@pytest.mark.parametrize("loss", [{"epsilon": 3}, {"epsilon": 30}])
+@pytest.mark.parametrize("loss", [{"epsilon": 3}, pytest.param({"epsilon": 30}, marks=pytest.mark.full_size)])
 def test_standard_errors_of_strict_hold(loss: dict[str, float]) -> None:
     """Before, there were none. 24 or fewer of 30 within 1.96 happen once in two hundred runs at 93.7 %, Laplace's."""
     rng = np.random.default_rng(7)

@@ -187,7 +187,7 @@ def flags(together: float, noise: float, sets: int) -> float:
     return found / sets
 
 
-@pytest.mark.parametrize("noise", [2.0, 20.0])
+@pytest.mark.parametrize("noise", [pytest.param(2.0, marks=pytest.mark.full_size), 20.0])
 def test_the_level_of_the_flag_is_five_per_cent_and_it_finds_what_is_there(noise: float) -> None:
     """Before, a fixed effect was flagged in every set that had nothing to flag."""
     assert detections(0.0, noise, 400) < 0.075

@@ -8,6 +8,7 @@ attacker knows all workers but those of one kind, and no other worker is of that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,8 +21,11 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 SPREAD = 5
 """Before, the size is known to this factor."""
 
+NEAR = 0.1
+"""Beliefs are compared by how sure somebody is of the size to this share."""
+
 POINTS = 120
-"""Sizes of a belief; between them it is interpolated."""
+"""Sizes of a belief, each for those around it. The true one stands for itself alone: it can be believed far more."""
 
 TRUE_SIZES = (10, 100, 1_000, 10_000)
 
@@ -60,14 +64,36 @@ class SizeBelief:
 def permitted(
     unit: Establishments | Workers | EstablishmentNodes, epsilon: float, truth: int, *, points: int = POINTS
 ) -> SizeBelief:
-    """The prior around a true size, and the most peaked belief that a loss of epsilon permits."""
+    """The prior around a true size, and the most peaked belief that a loss of epsilon permits: sums over all sizes."""
     low, high = max(truth // SPREAD, 1), truth * SPREAD
     ladder = np.geomspace(low, high, points).astype(np.int64)
-    sizes = np.unique(np.concatenate([[low, truth, high], ladder]))
-    edges = np.concatenate([[low - 0.5], (sizes[1:] + sizes[:-1]) / 2, [high + 0.5]])
-    prior = np.diff(edges) / (high - low + 1)
-    steps = np.array([float(_steps(unit, truth, int(size))) for size in sizes])
-    return SizeBelief(truth, sizes, prior, believed(-epsilon * steps, prior))
+    least, most = math.ceil((1 - NEAR) * truth), math.floor((1 + NEAR) * truth)
+    apart = [truth - 1, truth, truth + 1, least - 1, least, most, most + 1]
+    sizes = np.unique(np.clip(np.concatenate([[low, high], apart, ladder]), low, high))
+    first = np.concatenate([[low], (sizes[1:] + sizes[:-1]) // 2 + 1])  # of those that a size stands for
+    every = np.arange(low, high + 1)
+    prior = np.add.reduceat(np.ones(len(every)), first - low) / len(every)
+    belief = believed(-epsilon * _all_steps(unit, truth, low, high), np.ones(len(every)))
+    return SizeBelief(truth, sizes, prior, np.add.reduceat(belief, first - low))
+
+
+def _all_steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, low: int, high: int) -> Vector:
+    """The distance of every size from the true one: on each side it only grows, so equal ends have equals between."""
+    if isinstance(unit, Workers):
+        return np.abs(np.arange(low, high + 1) - truth).astype(np.float64)
+    found = np.empty(high - low + 1)
+    waiting = [(low, truth), (truth, high)]
+    if isinstance(unit, EstablishmentNodes):  # the true size alone is nearer than all that are kept
+        waiting = [(a, b) for a, b in ((low, truth - 1), (truth, truth), (truth + 1, high)) if a <= b]
+    while waiting:
+        a, b = waiting.pop()
+        one, other = (float(_steps(unit, truth, size)) for size in (a, b))
+        found[a - low], found[b - low] = one, other
+        if one == other:
+            found[a - low : b - low + 1] = one
+        elif b > a + 1:
+            waiting += [(a, (a + b) // 2), ((a + b) // 2, b)]
+    return found
 
 
 def believed(log_likelihood: Vector, prior: Vector) -> Vector:

@@ -37,10 +37,11 @@ Attacker: TypeAlias = Literal["informed", "weak", "of one kind"]
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "employer size", "employer shape")
 LESS_INFORMED: dict[Requirement, Attacker] = {"employer size": "weak", "employer shape": "of one kind"}
 SIZES = (1, 3, 10, 15, 100, 1_000, 10_000, 100_000, 1_000_000)
-"""Establishments that are examined."""
+"""Establishments that are examined, beside the first that grow by more than a worker and not by whole ones."""
 
-LARGE, MOST_ALPHA = 1_000, 10
-"""A factor that is larger at the last size than at this one has no bound: up to this alpha, steps grow in between."""
+LARGE, LEAST_ALPHA, MOST_ALPHA = 1_000, Fraction(1, 10_000), 10
+"""A factor that is larger at the last size than up to this one, or to the first that grow by more than a worker, has no
+bound: between these values of alpha, steps grow in between."""
 
 MIXED = (1, 5, 10, 15, 20, 25, 30)
 """Sizes for which the weak attacker's programme is solved."""
@@ -108,19 +109,28 @@ def learnt_at_most(
     (False, '1,000,000 or 1,100,000 workers')
     """
     share = exact(alpha, name="alpha")
-    if not 0 < share <= MOST_ALPHA:
+    if not LEAST_ALPHA <= share <= MOST_ALPHA:
         raise PrivacyError(
             (Argument("alpha", alpha), " is not a share to which a size is hidden."),
-            f"It is above 0 and at most {MOST_ALPHA}.",
+            f"It is at least {float(LEAST_ALPHA):g} and at most {MOST_ALPHA}.",
             ("Use for example ", Argument("alpha", "0.1"), "."),
             about="alpha",
         )
     mixed = (requirement, attacker) == ("employer size", "weak")
     if mixed and isinstance(scheme, Establishments) and scheme.strength == "weak":
         small = [x for x in MIXED if math.ceil((1 + share) * x) <= MOST_MIXED]
-        return _worst(requirement, attacker, [(x, *_mixed(scheme, share, x)) for x in small], bounded=True)
-    found = [(x, *max(_pairs(scheme, requirement, attacker, share, x), key=lambda pair: pair[0])) for x in SIZES]
-    return _worst(requirement, attacker, found)
+        rows = [(x, *_mixed(scheme, share, x)) for x in small]
+        rows += [(x, *_of_a_kind(scheme, share, x)) for x in _uneven(share) if x not in small]
+        return _worst(requirement, attacker, sorted(rows), up_to=None)
+    sizes = sorted({*SIZES, *_uneven(share)})
+    found = [(x, *max(_pairs(scheme, requirement, attacker, share, x), key=lambda pair: pair[0])) for x in sizes]
+    return _worst(requirement, attacker, found, up_to=max(LARGE, *_uneven(share)))
+
+
+def _uneven(alpha: Fraction) -> tuple[int, int]:
+    """The first sizes that grow by more than a worker; by no whole number, one of them, unless alpha is one."""
+    first = math.floor(1 / alpha) + 1
+    return first, first + 1
 
 
 def requirements(scheme: Unit | InfusedTable, *, alpha: Number = "0.1") -> tuple[LearntAtMost, ...]:
@@ -135,10 +145,10 @@ def requirements(scheme: Unit | InfusedTable, *, alpha: Number = "0.1") -> tuple
 
 
 def _worst(
-    requirement: Requirement, attacker: Attacker, found: Sequence[tuple[int, float, str]], *, bounded: bool = False
+    requirement: Requirement, attacker: Attacker, found: Sequence[tuple[int, float, str]], *, up_to: int | None
 ) -> LearntAtMost:
-    """The largest of factors by size, or none where they go on growing."""
-    grows = not bounded and found[-1][1] > next(steps for size, steps, _ in found if size == LARGE)
+    """The largest of factors by size, or none where they go on growing beyond a size."""
+    grows = up_to is not None and found[-1][1] > max(steps for size, steps, _ in found if size <= up_to)
     _, steps, pair = max(found, key=lambda row: row[1])
     by_size = tuple((size, steps) for size, steps, _ in found)
     return LearntAtMost(requirement, attacker, math.inf if grows else steps, by_size, pair)
@@ -192,6 +202,12 @@ def _mixed(unit: Establishments, alpha: Fraction, x: int) -> tuple[float, str]:
     return max(
         weak_attacker(unit, x, y, epsilon=1.0), weak_attacker(unit, y, x, epsilon=1.0)
     ), f"{x:,} or {y:,} workers"
+
+
+def _of_a_kind(unit: Establishments, alpha: Fraction, x: int) -> tuple[float, str]:
+    """For an attacker to whom all workers are of one kind."""
+    y = math.ceil((1 + alpha) * x)
+    return float(distance(unit, x, y)), f"{x:,} or {y:,} workers"
 
 
 def weak_attacker(unit: Establishments, x: int, y: int, *, epsilon: float, share: float = 0.5) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from discreet.arrays import Vector
-from discreet.privacy.belief import SPREAD, TRUE_SIZES, SizeBelief, permitted
+from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief, permitted
 from discreet.privacy.losses import Approximate, Loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts
@@ -17,9 +17,6 @@ MOST_TABLES = 3
 
 DRAWN = 100
 """The establishment of the figure has so many workers."""
-
-NEAR = 0.1
-"""Beliefs are compared by how sure somebody is of the size to this share."""
 
 LEAST = 1e-6
 """Smaller beliefs are not drawn."""

@@ -4,6 +4,7 @@
 published count.
 
 advice          which tables to draw and what share of epsilon each gets, so that the total error is least
+allotment       units of epsilon, handed out to tables where they take off most error
 amounts         sums of a declared magnitude: what is refused, and what is promised
 attributes      what is asked of a table, checked without data
 attacks         what a published table reveals: the three attacks of Haney et al. (2017, section 5.2) as code

@@ -1,19 +1,19 @@
 """Advice on a budget: which tables to draw and what share of epsilon each gets, so that the total error is least.
 
 The error of a table falls with its epsilon, so the best split is found by handing out thousandths of epsilon where they
-take off most. If tables are parts of one another, fewer may be drawn and the others added up. If all are made to agree
-(`tables.consistency`), a count is a weighted mean of its own draw and of the sum of the finest draws in it. Expected
-errors of such means follow from the variances of their parts. Only public sizes and constants enter.
+take off most. If a table is a sum of another, it may be added up and not drawn: from the drawn one with the fewest
+counts, whose share then serves both. If all are made to agree (`tables.consistency`), a count is a weighted mean of its
+own draw and of the sum of the finest draws in it. Expected errors of such means follow from the variances of their
+parts. Only public sizes and constants enter.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.errors import Infeasible
 from discreet.privacy.losses import shown
+from discreet.tables.allotment import handed_out, hull_gains, polished
 from discreet.tables.foresight import ErrorCurve, PublicCells, jobs_of_a_count
 
 Measure: TypeAlias = Literal["absolute", "relative"]
@@ -31,7 +32,7 @@ UNITS, MOST_UNITS = 1_000, 10_000
 MANY = 5
 """Up to this number of tables every choice is tried; beyond it, only some."""
 
-PLACES = 150
+PLACES = 60
 """Shares at which the error of a table is computed; between, it is interpolated."""
 
 NORMAL = math.sqrt(2 / math.pi)
@@ -145,14 +146,17 @@ def advised(
     measure: Measure,
     add_up: bool,
     finest: int | None,
+    above: Sequence[Sequence[int]],
 ) -> BudgetAdvice:
-    """The best splits of epsilon, over all tables and, where there is a `finest` table, over those worth drawing."""
-    workload = _Workloads([curves[i] for i in range(len(tables))], float(epsilon), measure, add_up, finest)
+    """The best splits of epsilon, over all tables and over those worth drawing.
+
+    `above` has for each table those of which it is a sum. With `add_up` all are sums of the `finest`.
+    """
+    workload = _Workloads([curves[i] for i in range(len(tables))], float(epsilon), measure, add_up, finest, above)
     every = tuple(range(len(tables)))
-    found = {chosen: workload.best(chosen) for chosen in _choices(workload, every, finest)}
-    possible = [choice for choice in found.values() if choice is not None]
+    possible = _choices(workload)
     if not possible:
-        raise workload.infeasible(every, epsilon)
+        raise workload.infeasible([i for i in every if not above[i]], epsilon)
     ordered = sorted(possible, key=lambda choice: choice.total)
     choices = tuple(choice for i, choice in enumerate(ordered) if i < MANY or choice.measured == every)
     equal = workload.equal(every)
@@ -160,30 +164,45 @@ def advised(
     return BudgetAdvice(tuple(tables), epsilon, measure, add_up, choices, equal, is_bound)
 
 
-def _choices(workload: _Workloads, every: tuple[int, ...], finest: int | None) -> list[tuple[int, ...]]:
-    """The tables to draw: all; or, if all others are sums of one table, that one with any of the others."""
-    if finest is None or len(every) == 1:
-        return [every]
-    others = [i for i in every if i != finest]
-    if len(every) <= MANY:
+def _choices(workload: _Workloads) -> list[BudgetChoice]:
+    """The tables that are sums of no other, with any of the others; of many, with those that help, one by one."""
+    every = tuple(range(len(workload.curves)))
+    needed = tuple(i for i in every if not workload.above[i])
+    others = [i for i in every if workload.above[i]]
+    if len(others) < MANY:
         some = [chosen for n in range(len(others) + 1) for chosen in combinations(others, n)]
-        return [tuple(sorted((finest, *chosen))) for chosen in some]
+        found = [workload.best(tuple(sorted((*needed, *chosen)))) for chosen in some]
+        return [choice for choice in found if choice is not None]
     few = sorted(others, key=lambda i: workload.curves[i].counts)[: 2 * MANY]
-    return [(finest,), *(tuple(sorted((finest, i))) for i in few), every]
+    best = workload.best(needed)
+    kept = [best, workload.best(every)]
+    while best is not None:
+        more = [workload.best(tuple(sorted((*best.measured, i)))) for i in few if i not in best.measured]
+        kept += more
+        better = [choice for choice in more if choice is not None and choice.total < best.total]
+        best = min(better, key=lambda choice: choice.total) if better else None
+    return list({choice.measured: choice for choice in kept if choice is not None}.values())
 
 
 class _Workloads:
     """Totals of a workload's errors, by what is drawn and with which shares."""
 
     def __init__(
-        self, curves: Sequence[ErrorCurve], epsilon: float, measure: Measure, add_up: bool, finest: int | None
+        self,
+        curves: Sequence[ErrorCurve],
+        epsilon: float,
+        measure: Measure,
+        add_up: bool,
+        finest: int | None,
+        above: Sequence[Sequence[int]],
     ) -> None:
-        self.curves, self.epsilon, self.add_up, self.finest = curves, epsilon, add_up, finest
+        self.curves, self.epsilon, self.add_up, self.finest, self.above = curves, epsilon, add_up, finest, above
         self.units = min(max(UNITS, 50 * len(curves)), MOST_UNITS)
         self.relative = measure == "relative"
-        self._kept: dict[int, Any] = {}
-        self._taken_off: dict[int, Vector] = {}
-        self._parts: dict[int, Integers] = {}
+        self._kept: dict[tuple[int, int], Any] = {}
+        self._taken_off: dict[tuple[int, tuple[int, ...]], Vector] = {}
+        self._by_units: dict[tuple[int, int], Vector] = {}
+        self._parts: dict[tuple[int, int], Integers] = {}
 
     def least(self, chosen: Sequence[int]) -> list[int]:
         """The fewest units that each table needs."""
@@ -197,7 +216,7 @@ class _Workloads:
             return None
         units = self._greedy(chosen, least)
         if len(chosen) > 1 and self.add_up:
-            units = _polished(units, least, lambda units: self.value(chosen, units))
+            units = polished(units, least, lambda units: self.value(chosen, units))
         return self._choice(chosen, units)
 
     def equal(self, chosen: tuple[int, ...]) -> BudgetChoice | None:
@@ -209,36 +228,42 @@ class _Workloads:
 
     def infeasible(self, chosen: Sequence[int], epsilon: Fraction) -> Infeasible:
         needed = sum(self.curves[i].least for i in chosen)
-        fewer = " draw the finest alone," if self.finest is not None else ""
         return Infeasible(
             f"epsilon={shown(epsilon)} does not suffice for {len(chosen)} tables.",
             f"Their mechanisms need at least {needed:.4g} together.",
-            f"Raise epsilon,{fewer} or leave tables out.",
+            "Raise epsilon, or leave tables out.",
             about="epsilon",
         )
 
     def _greedy(self, chosen: Sequence[int], least: Sequence[int]) -> list[float]:
         """Units one by one to the table whose error they lower most, on the convex hull of its error."""
-        slopes = [self._gains(i, start) for i, start in zip(chosen, least, strict=True)]
-        units = list(least)
-        queue = [(-gain[0], k) for k, gain in enumerate(slopes) if len(gain)]
-        heapq.heapify(queue)
-        for _ in range(self.units - sum(least)):
-            _, k = heapq.heappop(queue)
-            units[k] += 1
-            done = units[k] - least[k]
-            if done < len(slopes[k]):
-                heapq.heappush(queue, (-slopes[k][done], k))
-        return [float(u) for u in units]
+        served: dict[int, list[int]] = {i: [i] for i in chosen}
+        for i in [] if self.add_up else range(len(self.curves)):
+            if i not in served:
+                served[self._source(i, chosen)].append(i)
+        slopes = [self._gains(i, tuple(served[i]), start) for i, start in zip(chosen, least, strict=True)]
+        return handed_out(slopes, least, self.units)
 
-    def _gains(self, i: int, start: int) -> Vector:
-        """The reduction of the error by each unit from `start` on, for a table that is drawn alone."""
-        if i not in self._taken_off:
+    def _gains(self, of: int, served: tuple[int, ...], start: int) -> Vector:
+        """The reduction of the error by each unit from `start` on, of a table that is drawn and of those it serves."""
+        if (of, served) not in self._taken_off:
             at = np.arange(start, self.units + 1)
             places = np.unique(np.geomspace(start, self.units, PLACES).round())
-            totals = [self.curves[i].total(self.epsilon * place / self.units) for place in places]
-            self._taken_off[i] = _hull_gains(np.interp(at, places, totals))
-        return self._taken_off[i]
+            totals = np.sum([self._totals(of, i, places) for i in served], axis=0)
+            self._taken_off[of, served] = hull_gains(np.interp(at, places, totals))
+        return self._taken_off[of, served]
+
+    def _totals(self, of: int, i: int, places: Vector) -> Vector:
+        """The error of a table that is drawn, or added up from one that is, by the units of that one."""
+        if (of, i) not in self._by_units:
+            curve, epsilons = self.curves[of], self.epsilon * places / self.units
+            if of == i:
+                totals = [curve.total(e) for e in epsilons]
+            else:
+                weights = self._weights(self.curves[i])
+                totals = [float(self._combined(i, {of: curve.at(e)}) @ weights) for e in epsilons]
+            self._by_units[of, i] = np.array(totals)
+        return self._by_units[of, i]
 
     def value(self, chosen: Sequence[int], units: Sequence[float]) -> float:
         """The total error of a split."""
@@ -272,15 +297,22 @@ class _Workloads:
         counts = jobs_of_a_count(curve.cells, levels)
         return np.asarray(levels / np.maximum(counts, 1) if self.relative else np.full(len(counts), float(levels)))
 
+    def _source(self, i: int, drawn: Collection[int]) -> int:
+        """The drawn table of which another is a sum: the finest if all agree, else that with the fewest counts."""
+        if self.add_up:
+            assert self.finest is not None
+            return self.finest
+        return min((j for j in self.above[i] if j in drawn), key=lambda j: (self.curves[j].counts, j))
+
     def _combined(self, i: int, at: Mapping[int, tuple[Vector, Vector]]) -> Vector:
-        """The error of a count by cell: a sum of the finest draws, or a weighted mean of that and the count's own draw.
+        """The error of a count by cell: a sum of finer draws, or a weighted mean of that and the count's own draw.
 
         The weight is one number for the whole table, as in `consistency.trust`; other tables would only help.
         """
-        assert self.finest is not None
-        mean, variance = at[self.finest]
+        of = self._source(i, at)
+        mean, variance = at[of]
         parts = np.column_stack([variance, variance**2, np.sqrt(variance) * mean])
-        sums, squares, shape = (self._members(i) @ parts).T
+        sums, squares, shape = (self._members(of, i) @ parts).T
         shape = shape / sums
         if i not in at:
             return _mean_error(sums, squares, shape)
@@ -301,32 +333,30 @@ class _Workloads:
         mean, variance = (row[fine.place] for row in at[self.finest])
         least = variance
         for i in at.keys() - {self.finest}:
-            group = self._groups(i)
-            sums = (self._members(i) @ at[self.finest][1])[group]
+            group = self._groups(self.finest, i)
+            sums = (self._members(self.finest, i) @ at[self.finest][1])[group]
             own = at[i][1][self.curves[i].place][group]
             kappa = sums.sum() / (sums.sum() + own.sum())
             share = variance / sums
             least = np.minimum(least, variance * (1 - 2 * share * kappa) + (share * kappa) ** 2 * (sums + own))
         return np.asarray(mean * np.sqrt(least / variance))
 
-    def _groups(self, i: int) -> Integers:
-        """For each fine cell, the cell of another table that contains it."""
-        if i not in self._parts:
-            assert self.finest is not None
-            self._parts[i] = _groups(self.curves[self.finest].cells, self.curves[i].cells)
-        return self._parts[i]
+    def _groups(self, of: int, i: int) -> Integers:
+        """For each cell of a finer table, the cell of another that contains it."""
+        if (of, i) not in self._parts:
+            self._parts[of, i] = _groups(self.curves[of].cells, self.curves[i].cells)
+        return self._parts[of, i]
 
-    def _members(self, i: int) -> Any:
-        """The number of fine counts of each class in a count of each cell: a sparse matrix."""
+    def _members(self, of: int, i: int) -> Any:
+        """The number of finer counts of each class in a count of each cell: a sparse matrix."""
         from scipy import sparse
 
-        if i not in self._kept:
-            assert self.finest is not None
-            fine, coarse = self.curves[self.finest], self.curves[i]
+        if (of, i) not in self._kept:
+            fine, coarse = self.curves[of], self.curves[i]
             each = np.full(len(fine.place), fine.query.levels / coarse.query.levels)
             shape = (len(coarse.place), len(fine.weights))
-            self._kept[i] = sparse.csr_matrix((each, (self._groups(i), fine.place)), shape=shape)
-        return self._kept[i]
+            self._kept[of, i] = sparse.csr_matrix((each, (self._groups(of, i), fine.place)), shape=shape)
+        return self._kept[of, i]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -352,32 +382,3 @@ def _mean_error(variance: Vector, fourth: Vector, shape: Vector) -> Vector:
     """E|S| of sums of independent noise: `shape` is E|Z| / sd of a part, that of a normal variable for many parts."""
     alike = np.minimum(fourth / variance**2, 1.0)  # 1 for a single part, 1/n for n equal ones
     return np.asarray(np.sqrt(variance) * (NORMAL + (shape - NORMAL) * alike))
-
-
-def _hull_gains(totals: Vector) -> Vector:
-    """The reduction by each further unit, on the lower convex hull of totals: never more than by the one before."""
-    hull = [0]
-    for i in range(1, len(totals)):
-        while len(hull) > 1:
-            a, b = hull[-2], hull[-1]
-            if (totals[b] - totals[a]) * (i - a) <= (totals[i] - totals[a]) * (b - a):
-                break
-            hull.pop()
-        hull.append(i)
-    return -np.diff(np.interp(np.arange(len(totals)), hull, totals[hull]))
-
-
-def _polished(units: Sequence[float], least: Sequence[int], value: Callable[[Sequence[float]], float]) -> list[float]:
-    """Move units from one table to another as long as that helps, in decreasing steps."""
-    best, here = list(units), value(units)
-    step = 256
-    while step:
-        moved = False
-        for giver, taker in permutations(range(len(best)), 2):
-            tried = list(best)
-            tried[giver] -= step
-            tried[taker] += step
-            if tried[giver] >= least[giver] and (there := value(tried)) < here:
-                best, here, moved = tried, there, True
-        step = step if moved else step // 2
-    return best

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.errors import DataError
 from discreet.faults import Argument
-from discreet.hierarchy import covers
+from discreet.hierarchy import Hierarchy, covers
 from discreet.privacy.losses import Number, exact
 from discreet.tables.advice import BudgetAdvice, Measure, advised
 from discreet.tables.consistency import finest_of
@@ -76,7 +76,7 @@ def advice_on(
         known[i] = found
     whole = exact(epsilon, name="epsilon")
     nested = all(found.many == 1 for found in known.values()) and len({*map(_key, queries)}) == 1
-    finest = _finest(tables, queries, nested=nested, needed=add_up)
+    finest = _finest(tables, queries, nested=nested) if add_up else None
     calibrated = Calibrations(asked)
     first = {query.by: i for i, query in reversed([*enumerate(queries)])} if nested else {}
     curves: dict[int, ErrorCurve] = {}
@@ -86,31 +86,34 @@ def advice_on(
         curves[i] = known_before or ErrorCurve.of(
             query, known[i], epsilon=whole, relative=measure == "relative", calibrated=calibrated
         )
-    return advised(curves, tables=tables, epsilon=whole, measure=measure, add_up=add_up, finest=finest)
+    above = _above(tables, queries[0].jobs.schema.hierarchies) if nested else [[] for _ in tables]
+    return advised(curves, tables=tables, epsilon=whole, measure=measure, add_up=add_up, finest=finest, above=above)
 
 
 def _key(query: CountQuery) -> str:
     return repr(sorted((name, tuple(values)) for name, values in query.where.items()))
 
 
-def _finest(
-    tables: Sequence[tuple[str, ...]], queries: Sequence[CountQuery], *, nested: bool, needed: bool
-) -> int | None:
-    """The table of which all others are sums, where there is one."""
-    chains = queries[0].jobs.schema.hierarchies
-    if needed:
-        finest = finest_of(tables, chains)
-        if not nested:
-            raise DataError(
-                "add_up with typical sizes: it is not known which cells are parts of which.",
-                "Advice on tables that agree needs a public table of sizes.",
-                "Give sizes, or leave add_up out.",
-                about="typical",
-            )
-        return finest
+def _finest(tables: Sequence[tuple[str, ...]], queries: Sequence[CountQuery], *, nested: bool) -> int:
+    """The table of which all others are sums; refused where there is none, or where that is not known."""
+    finest = finest_of(tables, queries[0].jobs.schema.hierarchies)
     if not nested:
-        return None
-    return next((i for i, by in enumerate(tables) if all(covers(by, other, chains) for other in tables)), None)
+        raise DataError(
+            "add_up with typical sizes: it is not known which cells are parts of which.",
+            "Advice on tables that agree needs a public table of sizes.",
+            "Give sizes, or leave add_up out.",
+            about="typical",
+        )
+    return finest
+
+
+def _above(tables: Sequence[tuple[str, ...]], chains: Sequence[Hierarchy]) -> list[list[int]]:
+    """For each table those of which it is a sum; of two that are the same, the second is one of the first."""
+
+    def is_sum(i: int, of: int) -> bool:
+        return covers(tables[of], tables[i], chains) and (of < i or not covers(tables[i], tables[of], chains))
+
+    return [[j for j in range(len(tables)) if j != i and is_sum(i, j)] for i in range(len(tables))]
 
 
 def _typical(typical: Sequence[tuple[int, float, float]], tables: int) -> list[PublicCells]:

@@ -1,17 +1,18 @@
 """The expected error of a table at every epsilon, on cells whose sizes are public.
 
 Cells are put into classes of nearly equal size, and mechanisms are calibrated at a few epsilons from the least that is
-possible; between these, errors are interpolated in logarithms. So thousands of cells cost no more than a few hundred,
-and a search over epsilons calibrates nothing.
+possible, and at more where errors between these are not as interpolated. So thousands of cells cost no more than a few
+hundred, and a search over epsilons calibrates nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 FINE = 0.1
 """Sizes of a class differ by no more than this share."""
 
-POINTS = 5
-"""Epsilons at which a mechanism is calibrated."""
+POINTS, HALVED = 4, 3
+"""Epsilons at which a mechanism is calibrated first, and how often the distance of two is halved at most."""
+
+PRECISION = 0.08
+"""The share by which an interpolated total may differ from the mechanism's own."""
 
 HALVINGS, SMALLEST = 10, Fraction(1, 1000)
 """The precision of the least epsilon, in logarithms, and the share of the whole below which none is searched for."""
@@ -114,17 +118,21 @@ class ErrorCurve:
         weights = np.asarray(np.bincount(place, share, len(jobs)) * query.levels * cells.many, dtype=np.float64)
         calibrated.mechanism(query, epsilon)  # refused here, if at all
         least = calibrated.least(query, epsilon)
-        grid = np.geomspace(float(least), float(epsilon), POINTS)
-        between = [Fraction(e).limit_denominator(10**6) for e in grid[1:-1]]
-        built = [calibrated.mechanism(query, e) for e in (least, *between, epsilon)]
-        found = [moments(each, query, jobs, largest, known=not cells.is_bound) for each in built]
-        means, variances = (np.maximum(np.stack(rows), 1e-12) for rows in zip(*found, strict=True))
-        return cls(query, cells, float(least), grid, means, variances, place, weights)
+
+        def noise(place: float) -> Matrix:
+            tried = min(max(Fraction(_epsilon_at(place)).limit_denominator(10**6), least), epsilon)
+            found = moments(calibrated.mechanism(query, tried), query, jobs, largest, known=not cells.is_bound)
+            return np.maximum(np.stack(found), 1e-12)
+
+        first = [_place_of(e) for e in np.geomspace(float(least), float(epsilon), POINTS)]
+        places, found = _refined(first, noise, weights)
+        means, variances = np.stack(found, axis=1)
+        return cls(query, cells, float(least), np.array([*map(_epsilon_at, places)]), means, variances, place, weights)
 
     def at(self, epsilon: float) -> tuple[Vector, Vector]:
         """Mean error and variance of a count of each class."""
-        x = np.log(np.clip(epsilon, self.epsilons[0], self.epsilons[-1]))
-        known = np.log(self.epsilons)
+        x = _place_of(float(np.clip(epsilon, self.epsilons[0], self.epsilons[-1])))
+        known = self._places
         right = int(np.clip(np.searchsorted(known, x), 1, len(known) - 1))
         share = (x - known[right - 1]) / (known[right] - known[right - 1])
         mean, variance = (
@@ -132,6 +140,10 @@ class ErrorCurve:
             for rows in (self._log_means, self._log_variances)
         )
         return mean, variance
+
+    @cached_property
+    def _places(self) -> Vector:
+        return np.array([_place_of(epsilon) for epsilon in self.epsilons])
 
     @cached_property
     def _log_means(self) -> Matrix:
@@ -148,6 +160,32 @@ class ErrorCurve:
     @property
     def counts(self) -> int:
         return len(self.cells.jobs) * self.query.levels * self.cells.many
+
+
+def _place_of(epsilon: float) -> float:
+    """ln sinh(epsilon / 2): the log error of a staircase is a line in it, and that of other laws nearly."""
+    return epsilon / 2 + math.log(-math.expm1(-epsilon)) - math.log(2)
+
+
+def _epsilon_at(place: float) -> float:
+    return 2 * math.asinh(math.exp(place))
+
+
+def _refined(
+    places: Sequence[float], noise: Callable[[float], Matrix], weights: Vector
+) -> tuple[Sequence[float], list[Matrix]]:
+    """Places with the noise at each: more of them where the total error half-way is not the interpolated one."""
+    known = {place: noise(place) for place in places}
+    waiting = [(low, high, HALVED) for low, high in pairwise(places) if low < high]
+    while waiting:
+        low, high, left = waiting.pop()
+        middle = (low + high) / 2
+        known[middle] = noise(middle)
+        true, told = known[middle][0], np.sqrt(known[low][0] * known[high][0])
+        if left > 1 and np.abs(true - told) @ weights > PRECISION * float(true @ weights):
+            waiting += [(low, middle, left - 1), (middle, high, left - 1)]
+    ordered = sorted(known)
+    return ordered, [known[place] for place in ordered]
 
 
 class Calibrations:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,8 +170,10 @@ def test_a_permitted_belief_keeps_the_odds_of_every_pair(unit: Establishments, t
     log = np.log(np.maximum(belief.permitted / belief.prior, 1e-300))
     assert belief.sizes[np.argmax(log)] == truth
     if not (isinstance(unit, Establishments) and unit.strength == "weak"):
-        for i, j in [(0, 5), (3, 40), (10, -1)]:
-            apart = float(distance(unit, int(belief.sizes[i]), int(belief.sizes[j])))
+        last = len(belief.sizes) - 1
+        for i, j in [(0, 5), (3, 40), (10, last)]:  # a belief is a mean of sizes between those before and after it
+            ends = belief.sizes[max(i - 1, 0)], belief.sizes[min(j + 1, last)]
+            apart = float(distance(unit, *map(int, ends)))
             assert abs(log[i] - log[j]) <= 2.0 * apart + 1e-9
 
 
@@ -180,3 +184,43 @@ def test_the_slope_of_figure_1() -> None:
     above = belief.sizes > 10_000
     slope = np.polyfit(np.log(belief.sizes[above]), log[above], 1)[0]
     assert slope == pytest.approx(-2 / math.log(1.1), rel=0.03)
+
+
+@pytest.mark.parametrize("alpha", ["0.01", "0.02", "0.05", "0.07", "0.2", "0.33", "1", "0.00033333"])
+def test_the_worst_size_is_the_worst_of_all_small_ones(alpha: str) -> None:
+    """At alpha 0.05 an establishment of 21 may not be told from one of 23, two steps; those of 10 and 100 are one."""
+    share = Fraction(alpha)
+    sizes = [*range(1, 250), *range(3_000, 3_010)]
+    for strength in ("strong", "weak"):
+        unit = Establishments(alpha, strength)  # type: ignore[arg-type]
+        worst = max(distance(unit, x, math.ceil((1 + share) * x)) for x in sizes)
+        attacker: Any = "informed" if strength == "strong" else "weak"
+        assert learnt_at_most(unit, "employer size", alpha=alpha, attacker=attacker).steps >= worst
+        assert strength == "weak" or learnt_at_most(unit, "employer size", alpha=alpha).steps == worst
+
+
+@pytest.mark.parametrize("truth", [10, 100, 1_000])
+@pytest.mark.parametrize(
+    ("unit", "epsilon"),
+    [
+        (Establishments("0.1"), 6.0),
+        (Establishments("0.33"), 6.0),
+        (Establishments("0.07", substitution=True), 2.0),
+        (Establishments("0.1", "weak"), 1.0),
+        (Workers(), 0.3),
+        (EstablishmentNodes(500), 4.0),
+    ],
+)
+def test_a_permitted_belief_is_that_of_all_sizes_one_by_one(unit: Any, epsilon: float, truth: int) -> None:
+    """At (0.1, 6) an attacker can be 95 % sure of the exact size of 100; the figure once said 65 %."""
+    belief = permitted(unit, epsilon, truth)
+    sizes = range(truth // 5, 5 * truth + 1)
+    weak = isinstance(unit, Establishments) and unit.strength == "weak"
+    steps = [distance(unit, 0, abs(size - truth)) if weak else distance(unit, truth, size) for size in sizes]
+    exact = np.exp(-epsilon * np.array(steps, dtype=float))
+    exact /= exact.sum()
+    near = abs(np.array(sizes) - truth) <= 0.1 * truth
+    place = int(np.flatnonzero(belief.sizes == truth)[0])
+    assert belief.density(belief.permitted)[place] == pytest.approx(exact[truth - truth // 5], rel=1e-9)
+    assert belief.near(belief.permitted, 0.1) == pytest.approx(exact[near].sum(), rel=1e-9)
+    assert belief.near(belief.prior, 0.1) == pytest.approx(near.mean(), rel=1e-9)

@@ -7,6 +7,7 @@ import json
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -107,7 +108,7 @@ def test_factors_of_infused_noise_say_how_far_off_the_agency_is(plan: Path, comm
         ("", [["P0", "farm", 1, ""], ["P0", "farm", 2, ""]], ("compare",)),
         ("", [["p0", "farm", 1, ""], ["P0", "Farm", 2, ""]], ("compare",)),
         ("", [["P0", "farm", "many", ""]], ("compare", "suppressed")),
-        ("", [["P0", "farm", "inf", ""]], ("compare", "suppressed")),
+        *(("", [["P0", "farm", odd, ""]], ("compare", "suppressed")) for odd in ("inf", "nan", "1e308", "-1e16")),
         ('{ path = "agency.csv" }', None, ("compare", "file")),
         ('{ file = "agency.csv", factors = [0.15, 0.05] }', None, ("compare", "factors")),
         ('{ file = "agency.csv", factors = [0.5, 1.5] }', None, ("compare", "factors")),
@@ -120,6 +121,17 @@ def test_bad_tables_are_refused_before_anything_is_spent(plan: Path, compare: st
     with pytest.raises(PlanError) as error:
         run(plan)
     assert ("release", 0, *about) in [fault.place for fault in error.value.faults]
+    assert contents(plan.parent) == before
+
+
+@pytest.mark.parametrize("odd", [1e300, float("inf")])
+def test_a_parquet_file_with_a_number_beyond_whole_ones_is_refused(plan: Path, odd: float, contents) -> None:
+    with_agency(plan, compare='{ file = "agency.parquet" }')
+    table = pa.table({"place": ["P0", "P1"], "sector": ["farm", "farm"], "count": [odd, 2.0]})
+    pq.write_table(table, plan.parent / "agency.parquet")
+    before = contents(plan.parent)
+    with pytest.raises(PlanError, match="which is no number"):
+        run(plan)
     assert contents(plan.parent) == before
 
 

@@ -222,6 +222,36 @@ def test_a_rule_holds_and_is_named_in_every_format_of_a_publication(plan: Path) 
     assert "below 40" in told and "multiple of 20" in told
 
 
+EVERYTHING = (
+    HEAD.format(more="", pay="magnitudes = { pay = { cap = 100 } }").replace("jobs.parquet", "now.parquet")
+    + "".join(
+        f"""
+[[release]]
+name = "{name}"
+kind = "{kind}"
+{asked}
+by = ["county"]
+suppress = {{ below = 1000000000 }}
+epsilon = 2
+"""
+        for name, kind, asked in (("one", "count", ""), ("two", "count", ""), ("paid", "sum", 'of = "pay"'))
+    )
+    + '[[alarms]]\nname = "changes"\nearly = "one"\nlate = "two"\n'
+    + OUTPUT.replace('["parquet"]', '["csv", "parquet", "xlsx"]')
+)
+
+
+def test_a_rule_that_leaves_every_number_out_is_carried_out(tmp_path: Path) -> None:
+    """It was paid for, and ended in a raw error in the report, and in a refusal where alarms had no number left."""
+    histories(tmp_path)
+    (tmp_path / "plan.toml").write_text(EVERYTHING)
+    done = run(tmp_path / "plan.toml")
+    assert set(pq.read_table(tmp_path / "out" / "paid" / "basic.parquet")["quality"].to_pylist()) == {SUPPRESSED}
+    assert pq.read_table(tmp_path / "out" / "alarms-changes.parquet").num_rows == 0
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+    site(done.folder, tmp_path / "site")
+
+
 def test_another_rule_than_the_one_that_was_paid_for_is_refused(plan: Path) -> None:
     run(ruled(plan))
     plan.write_text(plan.read_text().replace("below = 40", "below = 30"))

@@ -22,6 +22,7 @@ from discreet.plan.file import PlanSource
 from discreet.plan.shape import AnyRelease, Changes, Compare, Form
 from discreet.plan.sizes import CLASSES, Expected, PublicSizes
 from discreet.release.folder import ATTRIBUTE, VALUES
+from discreet.row_checks import MOST_JOBS
 from discreet.schema import Label
 
 if TYPE_CHECKING:
@@ -304,13 +305,13 @@ def _numbers(table: pa.Table, column: str, asked: Compare, name: str) -> pa.Arra
     left = pc.if_else(gone, pa.scalar(None, pa.string()), words)
     try:
         values = np.array(pc.cast(left, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-        if np.isinf(values).any():
+        if not (np.abs(values[~np.asarray(pc.is_null(left))]) < MOST_JOBS).all():
             raise pa.ArrowInvalid
     except pa.ArrowInvalid:
         odd = next(word for word in left.to_pylist() if word is not None and not _is_number(word))
         raise DataError(
             f"Column {column!r} of {name!r} holds {odd[:40]!r}, which is no number.",
-            "A number is written with digits; what stands where one is suppressed is listed.",
+            "A number is written with digits and below 2^53; what stands where one is suppressed is listed.",
             f"Write suppressed = [{odd[:40]!r}] if that is what it means, or correct the file.",
             about="compare.suppressed" if asked.suppressed else "compare",
         ) from None
@@ -319,7 +320,7 @@ def _numbers(table: pa.Table, column: str, asked: Compare, name: str) -> pa.Arra
 
 def _is_number(word: str) -> bool:
     try:
-        return not np.isinf(float(word))
+        return abs(float(word)) < MOST_JOBS
     except ValueError:
         return False
 
@@ -329,7 +330,8 @@ def texts(column: Any) -> Any:
     import pyarrow.compute as pc
 
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    if pa.types.is_floating(whole.type) and pc.all(pc.equal(whole, pc.round(whole))).as_py():
+    codes = pa.types.is_floating(whole.type) and pc.all(pc.equal(whole, pc.round(whole))).as_py()
+    if codes and pc.all(pc.less(pc.abs(whole), MOST_JOBS)).as_py():
         whole = pc.cast(whole, pa.int64())  # codes of a file that has gaps
     return pc.cast(whole, pa.string())
 

@@ -72,6 +72,8 @@ def ranking(label: str, table: CountRelease, left_out: Mask) -> Iterator[Block]:
     lower, upper = np.nan_to_num(lower, nan=-np.inf), np.where(np.isnan(upper), np.inf, upper)
     order = np.argsort(-table.counts[:, 0], kind="stable")
     order = order[~left_out[order, 0]][:TOP]
+    if not len(order):
+        return
     best, worst = _rank_ranges(lower, upper)
     keys = table.keys.take(order.tolist()).to_pylist()
     rows = [

@@ -84,8 +84,9 @@ class SureChanges(Result):
         """`rows` as a PyArrow table."""
         import pyarrow as pa
 
-        names = list(zip(*self.cells, strict=True)) if self.by else []
-        columns: dict[str, Any] = {name: pa.array(each) for name, each in zip(self.by, names, strict=True)}
+        columns: dict[str, Any] = {
+            name: pa.array([cell[i] for cell in self.cells], pa.string()) for i, name in enumerate(self.by)
+        }
         numbers = {"before": self.before, "after": self.after, "change": self.after - self.before}
         columns |= {name: pa.array(each) for name, each in numbers.items()}
         for name, ends in (("low", self.low), ("high", self.high)):
@@ -223,12 +224,23 @@ def changes_between(
             )
     chance = 2 * (1 - level) if rate is None else float(rate)
     if _at_any_level(early, late, value) and early.by == late.by == by:
-        return _of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction)
+        return _some(_of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction))
     first, second = (_read(table, by, name, value) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
     ends = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
-    return sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction)
+    return _some(sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction))
+
+
+def _some(found: SureChanges) -> SureChanges:
+    """Refuse tables without a cell in common; in a plan, whose releases are paid for by then, nothing is listed."""
+    if not found.cells:
+        raise DataError(
+            "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
+            "attributes.",
+            about="late",
+        )
+    return found
 
 
 def refuse_rate(rate: float, name: str = "rate") -> None:
@@ -256,12 +268,6 @@ def sure_changes(
     raised: Mask | None = None,
 ) -> SureChanges:
     """The changes of these cells that are beyond the ends of their noise, alarms first."""
-    if not cells:
-        raise DataError(
-            "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
-            "attributes.",
-            about="late",
-        )
     low, high = np.where(np.isnan(ends[0]), -np.inf, ends[0]), np.where(np.isnan(ends[1]), np.inf, ends[1])
     alarm = beyond(low, high, least=least, direction=direction) if raised is None else raised
     order = np.lexsort((-np.abs(after - before), ~alarm))

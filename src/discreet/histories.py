@@ -99,7 +99,7 @@ class Histories:
                 places = table.group_by(schema.establishment).agg(*ends(attributes))
                 refuse(Pass("source", places, moved, table).faults())
             for quarter in self.quarters:
-                self.at(quarter).validate(may_be_empty=True)
+                replace(self.at(quarter), name=f"a quarter of {self.name}").validate(may_be_empty=True)
         return replace(self, jobs=replace(self.jobs, validated=True, table=self.jobs.distinct()))
 
     def quarters_without_rows(self) -> list[Label]:
@@ -350,6 +350,15 @@ def _schema_faults(schema: Schema, time: str) -> list[Fault]:
                 "The schema has no worker.",
                 "Flows follow workers from quarter to quarter.",
                 "Name the column that identifies the worker, and leave the size out.",
+            )
+        )
+    if schema.magnitudes:
+        faults.append(
+            Fault(
+                "schema",
+                "Job histories have no amounts.",
+                "Flows and changes count jobs; sums are of one quarter.",
+                "Leave magnitudes out, and add up amounts from a source of one quarter.",
             )
         )
     if time in (*schema.keys, *schema.workplace_attributes, *schema.worker_attributes, HISTORY):

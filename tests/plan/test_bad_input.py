@@ -242,6 +242,23 @@ def test_histories(case: str, tmp_path: Path, contents: Callable[[Path], dict[st
     assert error.value.about in (about, "quarters", "time", "quarter")
 
 
+def test_two_jobs_in_a_quarter_are_told_as_such(tmp_path: Path) -> None:
+    """A worker is in every quarter: a fault that says "once" would send the owner after sound rows."""
+    files(tmp_path, twice_in_a_quarter(good()))
+    with pytest.raises(PlanError) as error:
+        run(plan(tmp_path, PLACE, "refuse", histories=True))
+    (fault,) = error.value.faults
+    assert fault.place == ("data", "source") and "of a quarter of jobs.parquet" in str(fault.asked)
+
+
+def test_histories_have_no_amounts(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    files(tmp_path, good())
+    path = plan(tmp_path, PLACE, "refuse", histories=True)
+    path.write_text(path.read_text().replace("[unit]", "[data.schema.magnitudes]\npay = { cap = 1000 }\n[unit]"))
+    found = by_plan(path, contents)
+    assert [fault.place for fault in found.faults] == [("data", "schema")]
+
+
 def test_a_quarter_that_is_missing(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
     """In the list of quarters; one that no row is of is released as any other, or its only job would be told."""
     files(tmp_path, without("2024Q2")(good()))

@@ -33,7 +33,7 @@ def _place(source: PlanSource, release: AnyRelease, fault: Fault, error: Discree
     index = source.file.index(release.name)
     if head in release.model_fields_set:
         return ("release", index, head, rest) if rest else ("release", index, head)
-    if head in Data.model_fields:
+    if head in Data.model_fields or head == "schema":
         return source.place("data", head)
     return ("release", index, "kind" if head == "unit" else _key(release, error))
 

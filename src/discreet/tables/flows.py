@@ -150,7 +150,7 @@ class FlowQuery(MovementQuery[FlowRelease]):
                 "List them in their order, without a gap.",
                 about="quarter",
             )
-        taken = ("quarter", *FLOWS, *RATES, ESTABLISHMENTS, LARGEST)
+        taken = ("quarter", *FLOWS, *RATES, ESTABLISHMENTS, LARGEST, "weight")
         return cls(histories, account, quarters, workplace_names(histories.schema, by, what="Flows", taken=taken))
 
     def _unit(self) -> Establishments:

@@ -100,6 +100,14 @@ def test_rows_for_a_model_have_rates_that_can_be_and_the_number_of_establishment
     assert all(0 <= rate <= 2 for name in ("jcr", "jdr", "ar", "sr") for rate in panel[name].to_pylist())
 
 
+def test_an_attribute_called_weight_is_refused() -> None:
+    """Rows for a model have a column of that name: it replaced the attribute."""
+    table = {"worker": [1] * 3, "workplace": [1] * 3, "weight": ["a"] * 3, "quarter": ["q1", "q2", "q3"]}
+    found = read_histories(table, quarters=["q1", "q2", "q3"], schema=Schema(["weight"], {}))
+    with pytest.raises(DataError, check=about("by")):
+        dc.Session(found, unit=UNIT, budget=4).flows("q2", by=["weight"])
+
+
 def test_the_number_of_establishments_is_that_of_all_quarters_without_a_list_too() -> None:
     """An establishment without jobs in the quarter is counted: its number tells nothing about that quarter's jobs."""
     found = rows()

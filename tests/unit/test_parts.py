@@ -100,7 +100,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     watch(clipped, "find_width", 1.25)
     watch(clipped, "doubling_bound", 4.0)
     watch(intervals, "find_magnitude", 0.1)
-    monkeypatch.setattr(Payer, "opened", lambda payer, guarantee: Free())
+    monkeypatch.setattr(Payer, "opened", lambda payer, *asked: Free())
     return given
 
 

@@ -16,6 +16,7 @@ PUBLIC = HERE.parents[2].parent / "shared" / "data" / "lmm"
 RECORDS = json.loads((HERE / "lme4.json").read_text())
 NAMES = [f"{r['data']}: {r['formula']} {'REML' if r['reml'] else 'ML'}" for r in RECORDS]
 PAIRS = list(zip(RECORDS, NAMES, strict=True))
+LONGER = ("lme4_Pastes", "lme4_Penicillin")  # their profiles; sleepstudy has one of three parameters every day
 
 CRITERION = 1e-6  # relative; both optimisers stop far below it
 ESTIMATE = 1e-4  # relative; lme4 stops near 1e-6 in theta, which moves flat variances in the fifth digit
@@ -121,8 +122,11 @@ def test_effects_and_fitted_values(record: dict, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("record", "name"),
-    [pair for pair in PAIRS if "intervals" in pair[0]],
-    ids=[name for record, name in PAIRS if "intervals" in record],
+    [
+        pytest.param(record, name, id=name, marks=[pytest.mark.full_size] if name.startswith(LONGER) else [])
+        for record, name in PAIRS
+        if "intervals" in record
+    ],
 )
 def test_intervals_and_leverage(record: dict, name: str) -> None:
     fit = fit_of(record, name)

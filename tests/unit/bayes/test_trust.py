@@ -53,7 +53,7 @@ def test_ends_say_what_they_hold_and_when_not_to_trust_them(line) -> None:
 
 
 @pytest.mark.parametrize(("sets", "least"), [(20, 16), pytest.param(50, 44, marks=pytest.mark.full_size)])
-@pytest.mark.parametrize("kind", ["normal errors", "exponential errors"])
+@pytest.mark.parametrize("kind", [pytest.param("normal errors", marks=pytest.mark.full_size), "exponential errors"])
 def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: str, sets: int, least: int) -> None:
     """At large epsilons, where the noise is small beside what parts say otherwise than all rows."""
     rng = np.random.default_rng(5)

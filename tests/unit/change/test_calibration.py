@@ -67,7 +67,7 @@ def test_areas_of_scores_that_say_nothing_include_chance():
     assert Periods.of(*told).areas((0.0, 0.2))[0] > 0.03
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.6])
+@pytest.mark.parametrize("shared", [pytest.param(0.0, marks=pytest.mark.full_size), 0.6])
 def test_right_alarms_lie_within_their_limits_in_nine_of_ten_periods(shared):
     rng = np.random.default_rng(5)
     within = []

@@ -36,7 +36,7 @@ def pair(seed, epsilon, late):
     return made
 
 
-@pytest.mark.parametrize("epsilon", [1, 2, 4])
+@pytest.mark.parametrize("epsilon", [1, *(pytest.param(more, marks=pytest.mark.full_size) for more in (2, 4))])
 def test_a_cell_that_did_not_change_seldom_raises_an_alarm(epsilon):
     found = [changes_between(*pair(seed, epsilon, jobs())) for seed in range(PAIRS)]
     assert found[0].rate == pytest.approx(0.2)

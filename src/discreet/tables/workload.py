@@ -16,7 +16,7 @@ from discreet.hierarchy import Hierarchy, covers
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Number, exact, total
+from discreet.privacy.losses import Number, exact, shown, total
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.tables.consistency import CLOSE, consistent, finest_of
@@ -119,8 +119,10 @@ def prepared(queries: Sequence[CountQuery], asked: Sequence[TableAsk]) -> tuple[
         return tuple(query.prepare(**part) for query, part in zip(queries, asked, strict=True))
     except Infeasible as error:
         if len(queries) > 1:
+            whole = sum((exact(part["epsilon"], name="epsilon") for part in asked), Fraction(0))
             fewer = (
-                f" Or draw fewer of the {len(queries)} tables and add the others up: ",
+                f" This is a table's share of epsilon={shown(whole)}: give it a larger share in split, or draw fewer "
+                f"of the {len(queries)} tables and add the others up: ",
                 Argument("measure", "finest"),
                 ", or those of greatest use.",
             )

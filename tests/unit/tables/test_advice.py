@@ -276,3 +276,10 @@ def test_sums_are_of_the_drawn_table_with_the_fewest_counts(jobs: Jobs) -> None:
     mean, variance = noise(float(choice.split[1]))
     two = np.sqrt(2 * variance) * (np.sqrt(2 / np.pi) + mean / np.sqrt(variance)) / 2
     assert choice.errors[2] == pytest.approx(two, rel=0.03)
+
+
+def test_a_share_that_is_too_small_is_called_a_share(jobs: Jobs) -> None:
+    """Epsilon 6 is above what is needed; half of it is not, and "raise epsilon above 4.56" would not help alone."""
+    workload = session(jobs, Establishments("0.33")).marginals(("sector", "age", "sex"), ("sector",))
+    with pytest.raises(Infeasible, check=about("epsilon", naming=("epsilon=3", "epsilon=6", "split"))):
+        workload.offer(epsilon=6)

@@ -20,12 +20,14 @@ from discreet.arrays import Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior, read_prior
+from discreet.bayes.draw_law import DrawLaw
 from discreet.bayes.draw_question import DrawQuestion, read_model, requested
 from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
 from discreet.errors import DiscreetError
 from discreet.formula.formula import Formula
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Interval, loss_of
+from discreet.lmm.private.shares import TYPICAL
 from discreet.noise.laws import Gaussian
 from discreet.noise.sampler import draw_integers
 from discreet.privacy.columns import taken
@@ -45,6 +47,10 @@ STEP = 0.25  # of the lattice of log variances from which a pair is drawn, in th
 AUDITED = (
     "Its epsilon is empirical: the largest change of the posterior of one effect when one row of these data is "
     "deleted, in 20 bins. It is a figure about these data and about one effect at a time, not a promise"
+)
+SUPPOSED = (
+    f"If residuals and effects vary by {100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the "
+    "response's range, and the data outweigh the prior; the true width depends on responses and is not reported"
 )
 
 
@@ -110,14 +116,20 @@ class AuditedQuestion(DrawQuestion):
             **taken(request.unit, request.public),
             "prior": str(self.prior),
         }
-        group = known.design.random[0].term.name
         return Offer(
             guarantee=guarantee,
             details=details,
-            expected=lambda: DrawErrors(known.names, (), (), 1.0, group),
+            expected=lambda: self._expected(known),
             read=lambda nothing: _posterior(frame, known.model, self.prior),
             draw=partial(_draw, public=known, prior=self.prior, guarantee=guarantee),
         )
+
+    def _expected(self, public: PublicDesign) -> DrawErrors:
+        """As if the variances were those that `check` supposes of a model: the width itself depends on responses."""
+        restore = public.origin.restore
+        effects, residuals = (share * float(self.request.width) ** 2 for share in TYPICAL)
+        known = restore.T @ restore / self.prior.sd**2
+        return DrawErrors.of(DrawLaw(public.n, public.Sx, public.XX, known, residuals, effects), public, SUPPOSED)
 
 
 @dataclass(frozen=True)

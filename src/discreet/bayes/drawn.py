@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.bayes.draw_law import DrawLaw
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
 from discreet.lmm.effects import ByGroup, place
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result, tidy_table
+
+if TYPE_CHECKING:
+    from discreet.lmm.private.public import PublicDesign
 
 
 @dataclass(frozen=True)
@@ -143,23 +147,33 @@ class PosteriorDraw(Result):
 
 @dataclass(frozen=True, slots=True)
 class DrawErrors:
-    """Expected errors of a draw: posterior deviations times the root of two, if the declared variances are right."""
+    """Expected errors of a draw: posterior deviations times the root of two, if `supposed` is so."""
 
     names: tuple[str, ...]
     fixed: tuple[float, ...]
     effects: tuple[tuple[int, float], ...]
     power: float
     group: str
+    supposed: str
+
+    @staticmethod
+    def of(law: DrawLaw, public: PublicDesign, supposed: str) -> DrawErrors:
+        """From the public design and two variances. Of effects: those with the fewest rows, the median and the most."""
+        effects, _ = law.deviations()
+        restore = public.origin.restore
+        spread = law.s2**2 * np.linalg.inv(law.root @ law.root.T)
+        fixed = np.sqrt(2 * np.diag(restore @ spread @ restore.T))
+        order = np.argsort(law.n, kind="stable")
+        shown = [int(order[int(q * (len(order) - 1))]) for q in (0.0, 0.5, 1.0)]
+        by_rows = {int(law.n[i]): float(np.sqrt(2) * effects[i]) for i in shown}
+        name = public.design.random[0].term.name
+        return DrawErrors(public.names, tuple(fixed.tolist()), tuple(by_rows.items()), law.power, name, supposed)
 
     def __str__(self) -> str:
-        if not self.fixed:
-            return "One posterior draw. The width of the posterior depends on responses, so no error can be reported."
         lines = [f"One posterior draw, the likelihood to the power {self.power:.4g}. Expected errors:"]
         lines += [f"  {name}: {error:.3g}" for name, error in zip(self.names, self.fixed, strict=True)]
         lines += [f"  effect of a {self.group} with {rows:,} rows: {error:.3g}" for rows, error in self.effects]
-        return "\n".join(
-            [*lines, "If the declared variances are those of the data; half of the squares is the draw's own."]
-        )
+        return "\n".join([*lines, f"{self.supposed}; half of the squares is the draw's own."])
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/posterior-draw.md"
+DECLARED = "If the declared variances are those of the data"
 CHUNK = 65_536  # rows whose leverage is computed together
 LEAST_POWER = 1e-9
 FINE = 10**6  # a price is a whole number of millionths, rounded up
@@ -158,7 +159,7 @@ class DeclaredQuestion(DrawQuestion):
         return Offer(
             guarantee=guarantee,
             details=details,
-            expected=lambda: _expected(law, known),
+            expected=lambda: DrawErrors.of(law, known, DECLARED),
             read=lambda nothing: _read(response_sums(frame, known, units, request.scale), known, units, law, request),
             draw=partial(_draw, law=law, public=known, asked=self, guarantee=guarantee),
         )
@@ -280,15 +281,3 @@ def _draw(
         learned=public.learned,
         centred=everywhere,
     )
-
-
-def _expected(law: DrawLaw, public: PublicDesign) -> DrawErrors:
-    """From the public design and the declared variances."""
-    effects, _ = law.deviations()
-    restore = public.origin.restore
-    spread = law.s2**2 * np.linalg.inv(law.root @ law.root.T)
-    fixed = np.sqrt(2 * np.diag(restore @ spread @ restore.T))
-    order = np.argsort(law.n, kind="stable")
-    shown = [int(order[int(q * (len(order) - 1))]) for q in (0.0, 0.5, 1.0)]
-    told = tuple((int(law.n[i]), float(np.sqrt(2) * effects[i])) for i in shown)
-    return DrawErrors(public.names, tuple(fixed.tolist()), told, law.power, public.design.random[0].term.name)

@@ -133,7 +133,8 @@ class ChangeRelease(MovementRelease):
 
     def __repr__(self) -> str:
         by = ", ".join(self.keys.column_names) or "nothing"
-        return f"Changes of {len(self.quarters)} quarters in {len(self.levels):,} cells by {by}. {self.guarantee}"
+        cells = f"{len(self.levels):,} cells by {by}"
+        return f"<ChangeRelease of {len(self.quarters)} quarters in {cells}: {self.guarantee.loss}>"
 
 
 @dataclass(frozen=True, slots=True)

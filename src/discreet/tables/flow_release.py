@@ -83,7 +83,7 @@ class FlowRelease(MovementRelease):
 
     def __repr__(self) -> str:
         by = ", ".join(self.keys.column_names) or "nothing"
-        return f"Flows of {self.quarter} in {len(self.vectors):,} cells by {by}. {self.guarantee}"
+        return f"<FlowRelease of {self.quarter} in {len(self.vectors):,} cells by {by}: {self.guarantee.loss}>"
 
 
 def rates_of(flows: Mapping[str, Integers | Vector]) -> dict[str, Vector]:

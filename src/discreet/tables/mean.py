@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -88,8 +88,16 @@ class MeanRelease(Result):
 
     def __repr__(self) -> str:
         cells, d = self.sums.counts.shape
-        what = f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by)}"
-        return f"{what}. {at_least(TWO)} {self.guarantee}"
+        what = f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by) or 'nothing'}"
+        return f"<MeanRelease {what}: {self.guarantee.loss}>"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{at_least(TWO)} {self.guarantee}"
+
+    @property
+    def check(self) -> Check[TablesErrors]:
+        """What was reported before the sums and counts were paid for."""
+        return cast("Check[TablesErrors]", self.sums.check)
 
 
 @dataclass(frozen=True, slots=True)

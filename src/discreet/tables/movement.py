@@ -88,6 +88,9 @@ class MovementRelease(Result, ABC):
         found = replace(self, guarantee=released.guarantee, entry=released.entry)
         return replace(found, name=released.name, check=released.check)
 
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.guarantee}"
+
     @abstractmethod
     def statistics(self) -> list[Statistic]:
         """Every published number."""

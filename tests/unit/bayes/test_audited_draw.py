@@ -55,7 +55,27 @@ def test_the_ledger_is_charged_what_was_audited_and_says_that_it_is_empirical(tm
     assert "not a promise" in str(drawn.guarantee)
     assert drawn.to_dict()["deviations"] == {} and "deviation" not in drawn.summary()
     assert drawn.tidy(levels=True)["std_error"].null_count == 10
-    assert "no error can be reported" in str(release_audited_draw.check(FORMULA, data, **ASK))
+
+
+def test_draws_are_as_far_off_as_check_reports_from_the_public_columns() -> None:
+    """Residuals and effects have the sizes that it supposes, 5 % and 1 % of the range; responses change nothing."""
+    rng, source = np.random.default_rng(2), SeededSource(4)
+    g, x = np.arange(1600) % 16, rng.uniform(-1, 1, 1600)
+    data: dict[str, Any] = {"x": x, "g": g, "y": np.zeros(1600)}
+    question = release_audited_draw.ask(FORMULA, **(ASK | {"prior": dc.Prior(V=0.0005, nu=1, sd=2)}))
+    told = question.offer(data).check().expected
+    off, effects = [], []
+    for _ in range(20):
+        u = 0.02 * rng.normal(size=16)
+        data["y"] = np.clip(1 + 0.1 * x + u[g] + 0.1 * rng.normal(size=1600), 0, 2)
+        offer = question.offer(data)
+        assert str(offer.check().expected) == str(told)
+        drawn = offer.draw(offer.read(None), source)
+        off.append((drawn.beta - [1, 0.1]) / told.fixed)
+        effects.append((drawn.random[0].values - u) / told.effects[0][1])
+    assert [rows for rows, _ in told.effects] == [100]
+    assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1, rel=0.15)
+    assert np.sqrt(np.mean(np.square(effects))) == pytest.approx(1, rel=0.15)
 
 
 def test_responses_that_have_no_posterior_stop_nothing() -> None:

@@ -63,7 +63,7 @@ def _sums() -> list[str]:
 
 
 def _means() -> list[str]:
-    return [repr(SESSION.mean("pay", "cell").release(epsilon=2))]
+    return [str(SESSION.mean("pay", "cell").release(epsilon=2))]
 
 
 def _flows() -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from discreet.bayes.quantile import posterior_quantile
 from discreet.ledger import Ledger
 from discreet.lmm.private import release_mixed
 from discreet.plan.run import run
+from discreet.plan.shape import AnyRelease
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
@@ -35,13 +36,17 @@ from discreet.release.offer import Offer
 from walk import EFFECTS, walk
 
 ROWS = 600
-MIXED: dict[str, Any] = {"epsilon": 8, "public": ["x", "g"], "bounds": (-10, 10), "seed": 1}
+MIXED: dict[str, Any] = {"epsilon": 8, "public": ["x", "g", "h"], "bounds": (-10, 10), "seed": 1}
 SUMMARY: dict[str, Any] = {"epsilon": 60, "seed": 1, "rng": 2, "partitions": 12}
 DOORS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: release_mixed("y ~ x + (1 | g)", data, **MIXED),
     "moments with lags": lambda data: release_mixed(
         "y ~ x + lag(y, 1) + (1 | g)", data, **{**MIXED, "public": ["x", "g", "t"]}, series=["g"], time="t"
     ),
+    "slopes and crossed factors": lambda data: release_mixed("y ~ x + (x | g) + (1 | h)", data, **MIXED),
+    "shares": lambda data: release_mixed("b ~ x + (1 | g)", data, family="binomial", **{**MIXED, "bounds": (0, 1)}),
+    "rare events": lambda data: release_mixed("n ~ x + (1 | g)", data, family="poisson", **{**MIXED, "bounds": (0, 9)}),
+    "groups of rows": lambda data: of_groups(data),
     "moments without groups": lambda data: release_mixed("y ~ x", data, **MIXED),
     "strict": lambda data: release_mixed("y ~ x + (1 | g)", data, method="strict", blocks=10, **MIXED),
     "paper": lambda data: release_mixed("y ~ x + (1 | g)", data, method="paper", blocks=10, **MIXED),
@@ -58,9 +63,19 @@ DOORS: dict[str, Callable[[Any], Any]] = {
         objective_perturbation("y ~ x", data, lower=-10, upper=10, norm=4, penalty=50.0, epsilon=2, seed=1).value
     ),
 }
+
+
+def of_groups(data: Any) -> Any:
+    unit = dc.Groups("h", -10, 10, "y")
+    account = Account.open(None, dataset="d", unit=unit, budget=Pure(8), seed=1)
+    return release_mixed("y ~ x + (1 | g)", data, account=account, **{**MIXED, "seed": None})
+
+
 TABLES: dict[str, Callable[[dc.Session], Any]] = {
     "table": lambda session: session.count(by=["place", "sex"]).release(epsilon=2),
     "table and sizes": lambda session: session.count(by=["place"]).release(epsilon=2, scale_share="0.1"),
+    "sum": lambda session: session.sum("pay", by=["place"]).release(epsilon=2),
+    "mean": lambda session: session.mean("pay", by=["place"]).release(epsilon=4).sums,
     "workload": lambda session: session.marginals(["place", "sex"], ["place"]).release(epsilon=4, add_up=True),
 }
 
@@ -71,8 +86,11 @@ def line() -> dict[str, np.ndarray]:
     return {
         "x": x,
         "g": np.arange(ROWS) % 8,
+        "h": np.arange(ROWS) // 8 % 5,
         "t": np.arange(ROWS) // 8,
         "y": np.clip(1 + 2 * x + rng.normal(size=ROWS), -10, 10),
+        "b": (rng.uniform(size=ROWS) < 0.4).astype(float),
+        "n": np.minimum(rng.poisson(2, size=ROWS), 9).astype(float),
     }
 
 
@@ -125,15 +143,20 @@ def write_jobs(folder: Path) -> None:
     size = np.arange(12) + 3
     workplace = np.repeat(np.arange(12), size)
     jobs = {"workplace": workplace, "worker": np.arange(len(workplace)), "sex": np.where(workplace % 2, "f", "m")}
+    jobs["pay"] = 10 + np.arange(len(workplace)) % 50
     places = {"workplace": np.arange(12), "place": [f"P{i % 4}" for i in range(12)]}
     pq.write_table(pa.table(jobs), folder / "jobs.parquet")
     pq.write_table(pa.table(places), folder / "places.parquet")
+    there = [(worker, quarter) for worker in range(len(workplace)) for quarter in (1, 2, 3) if (worker + quarter) % 5]
+    worker, quarter = np.array(there).T
+    moved = {"worker": worker, "workplace": workplace[worker], "quarter": [f"q{each}" for each in quarter]}
+    pq.write_table(pa.table(moved), folder / "moved.parquet")
 
 
 @pytest.mark.parametrize("door", TABLES)
 def test_tables_read_nothing_after_their_charge(door: str, tmp_path: Path, at_the_charge: Any) -> None:
     write_jobs(tmp_path)
-    schema = dc.Schema(["place"], {"sex": ["f", "m"]})
+    schema = dc.Schema(["place"], {"sex": ["f", "m"]}, magnitudes={"pay": 60})
 
     def released() -> Any:
         jobs = dc.read_jobs(tmp_path / "jobs.parquet", workplaces=tmp_path / "places.parquet", schema=schema)
@@ -163,13 +186,24 @@ OF_ROWS = HEAD.format(
 OF_JOBS = HEAD.format(
     source="jobs.parquet",
     data='workplaces = "data/places.parquet"\n[data.schema]\nworkplace_attributes = ["place"]\n'
-    'worker_attributes = { sex = ["f", "m"] }',
+    'worker_attributes = { sex = ["f", "m"] }\nmagnitudes = { pay = { cap = 60 } }',
+    unit='kind = "establishments"\nalpha = 0.1',
+)
+OF_HISTORIES = HEAD.format(
+    source="moved.parquet",
+    data='quarters = ["q1", "q2", "q3"]\nworkplaces = "data/places.parquet"\n[data.schema]\n'
+    'workplace_attributes = ["place"]\nworker_attributes = {}',
     unit='kind = "establishments"\nalpha = 0.1',
 )
 SECTION = '[[release]]\nname = "{0}"\nkind = "posterior"\nsummary = "{0}"\nformula = "y ~ x"\ncoefficient = ["x"]\n'
 PLANS = {
     "tables": OF_JOBS + '[[release]]\nname = "one"\nkind = "count"\nby = ["place"]\nepsilon = 2\n'
-    '[[release]]\nname = "two"\nkind = "counts"\ntables = [["place", "sex"], ["place"]]\nadd_up = true\nepsilon = 4\n',
+    '[[release]]\nname = "two"\nkind = "counts"\ntables = [["place", "sex"], ["place"]]\nadd_up = true\nepsilon = 4\n'
+    '[[release]]\nname = "three"\nkind = "sum"\nof = "pay"\nby = ["place"]\nepsilon = 2\n'
+    '[[release]]\nname = "four"\nkind = "sums"\nof = "pay"\ntables = [["place", "sex"], ["place"]]\nepsilon = 4\n',
+    "histories": OF_HISTORIES
+    + '[[release]]\nname = "flows"\nkind = "flows"\nquarter = "q2"\nby = ["place"]\nepsilon = 4\n'
+    '[[release]]\nname = "changes"\nkind = "changes"\nquarters = ["q1", "q2"]\nby = ["place"]\nepsilon = 4\n',
     "rows": OF_ROWS + '[[release]]\nname = "model"\nkind = "model"\nformula = "y ~ 1 + (1 | g)"\nepsilon = 2\n'
     + SECTION.format("probability") + "at = [2]\npartitions = 12\nepsilon = 40\n"
     + SECTION.format("quantile") + "at = [0.5]\npartitions = 12\nepsilon = 60\n"
@@ -188,6 +222,11 @@ def _several(**plans: str) -> str:
 
 
 PLANS["both"] = _several(tables=PLANS["tables"], rows=PLANS["rows"])
+
+
+def test_the_plans_have_every_kind_of_release() -> None:
+    known = {get_args(each.model_fields["kind"].annotation)[0] for each in get_args(get_args(AnyRelease)[0])}
+    assert {*re.findall(r'kind = "(\w+)"', "".join(text.partition("[output]")[2] for text in PLANS.values()))} == known
 
 
 @pytest.mark.parametrize("kind", PLANS)

@@ -7,6 +7,7 @@ import fcntl
 import gc
 import os
 import pickle
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
@@ -58,10 +59,24 @@ LONGEST = (
 )
 """Pieces of about eight processor seconds and more, the longest first."""
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # A test worker ends without taking the interpreter apart: DuckDB's binding would list on the terminal, after the
-    # results, whatever a thread that is still waiting holds of it. What is registered later runs before it.
-    atexit.register(os._exit, 0)
+_ended: list[pytest.Session] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    _ended.append(session)
+
+
+@atexit.register
+def _leave() -> None:
+    """End without taking the interpreter apart, with the status of the run.
+
+    Otherwise DuckDB's binding lists on the terminal, after the results, whatever is still held of it. What is
+    registered later runs before this.
+    """
+    if _ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(_ended[-1].exitstatus))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -46,7 +46,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "slopes and crossed factors": lambda data: release_mixed("y ~ x + (x | g) + (1 | h)", data, **MIXED),
     "shares": lambda data: release_mixed("b ~ x + (1 | g)", data, family="binomial", **{**MIXED, "bounds": (0, 1)}),
     "rare events": lambda data: release_mixed("n ~ x + (1 | g)", data, family="poisson", **{**MIXED, "bounds": (0, 9)}),
-    "groups of rows": lambda data: of_groups(data),
+    "groups of rows": lambda data: of_groups(data),  # noqa: PLW0108 - it stands below
     "moments without groups": lambda data: release_mixed("y ~ x", data, **MIXED),
     "strict": lambda data: release_mixed("y ~ x + (1 | g)", data, method="strict", blocks=10, **MIXED),
     "paper": lambda data: release_mixed("y ~ x + (1 | g)", data, method="paper", blocks=10, **MIXED),

@@ -5,9 +5,10 @@ A plan is checked, read and drawn as `run` does it, from a seeded source and wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from discreet.noise.source import SeededSource
 from discreet.plan.check import ReleaseCheck, check
 from discreet.plan.confidential import Confidential
 from discreet.plan.reading import read_plan
+from discreet.plan.shape import AnyRelease
 
 WITHIN = 0.15
 ROWS, GROUPS, SLOPE = 6_000, 50, 2.0
@@ -41,13 +43,22 @@ name = "one"
 OF_ROWS = HEAD.format(data='public = ["z", "g"]', unit='kind = "rows"\nlower = -10\nupper = 10\nresponse = "y"')
 OF_JOBS = HEAD.format(
     data='workplaces = "places.parquet"\n[data.schema]\nworkplace_attributes = ["place", "half"]\n'
-    'worker_attributes = { sex = ["f", "m"] }',
+    'worker_attributes = { sex = ["f", "m"] }\nmagnitudes = { pay = { cap = 100 } }',
+    unit='kind = "establishments"\nalpha = 0.1',
+)
+OF_HISTORIES = HEAD.format(
+    data='workplaces = "places.parquet"\nquarters = ["q1", "q2", "q3"]\n[data.schema]\n'
+    'workplace_attributes = ["place", "half"]\nworker_attributes = {}',
     unit='kind = "establishments"\nalpha = 0.1',
 )
 SUMMARY = 'kind = "posterior"\nformula = "y ~ x"\ncoefficient = ["x"]\n'
 PLANS = {
     "count": OF_JOBS + 'kind = "count"\nby = ["place"]\nepsilon = 2\n',
     "counts": OF_JOBS + 'kind = "counts"\ntables = [["place"], ["half"]]\nsplit = ["3/4", "1/4"]\nepsilon = 4\n',
+    "sum": OF_JOBS + 'kind = "sum"\nof = "pay"\nby = ["place"]\nepsilon = 2\n',
+    "sums": OF_JOBS + 'kind = "sums"\nof = "pay"\ntables = [["place"], ["half"]]\nepsilon = 4\n',
+    "flows": OF_HISTORIES + 'kind = "flows"\nquarter = "q2"\nby = ["place"]\nepsilon = 2\n',
+    "changes": OF_HISTORIES + 'kind = "changes"\nquarters = ["q1", "q2"]\nby = ["place"]\nepsilon = 2\n',
     "model": OF_ROWS + 'kind = "model"\nformula = "y ~ z + (1 | g)"\nepsilon = 8\n',
     "probability": OF_ROWS + SUMMARY + 'summary = "probability"\nat = [2]\nepsilon = 2\n',
     "quantile": OF_ROWS + SUMMARY + 'summary = "quantile"\nat = [0.5]\npartitions = 60\nepsilon = 10\n',
@@ -137,17 +148,46 @@ def test_models_are_as_far_off_as_expected(tmp_path: Path, sets: int) -> None:
     assert np.sqrt(np.mean(np.square(effects))) == pytest.approx(1, rel=WITHIN)
 
 
-@pytest.mark.parametrize("kind", ["count", "counts"])
+def test_the_plans_have_every_kind_of_release() -> None:
+    known = {get_args(each.model_fields["kind"].annotation)[0] for each in get_args(get_args(AnyRelease)[0])}
+    assert {re.findall(r'kind = "(\w+)"', text)[-1] for text in PLANS.values()} == known
+
+
+def jobs(kind: str, place: Any) -> dict[str, Any]:
+    """Every job of these workplaces, in one quarter or in three, in which nobody comes or goes."""
+    times = 3 if kind in ("flows", "changes") else 1
+    there = {"workplace": np.tile(place, times), "worker": np.tile(np.arange(len(place)), times)}
+    if times == 3:
+        return there | {"quarter": np.repeat(["q1", "q2", "q3"], len(place))}
+    return there | {"sex": np.where(there["worker"] % 2, "f", "m"), "pay": np.full(len(place), 100)}
+
+
+@pytest.mark.parametrize("kind", ["flows", "changes"])
+def test_movements_are_as_far_off_as_expected(tmp_path: Path, kind: str) -> None:
+    cells, workers = 400, 10
+    places = {"workplace": np.arange(cells), "place": np.arange(cells), "half": np.arange(cells) % 2}
+    pq.write_table(pa.table(places), tmp_path / "places.parquet")
+    known = written(tmp_path, kind, **jobs(kind, np.repeat(np.arange(cells), workers)))
+    found = [drawn(tmp_path, known, SeededSource(seed)) for seed in (1, 2, 3)]
+    truth = {"employment": workers, "beginning": workers, "end": workers, "earlier": workers, "later": workers}
+    for name, by_size in known.expected.errors.items():
+        numbers = [each.values for release in found for each in release.statistics() if each.name == name]
+        off = np.abs(np.concatenate(numbers) - truth.get(name, 0)).mean()
+        assert off == pytest.approx(by_size[workers], rel=WITHIN), name
+
+
+@pytest.mark.parametrize("kind", ["count", "counts", "sum", "sums"])
 def test_tables_are_as_far_off_as_expected(tmp_path: Path, kind: str) -> None:
     """A cell is one establishment of ten workers; the halves have many such."""
     cells, workers = 400, 10
     place = np.repeat(np.arange(cells), workers)
     places = {"workplace": np.arange(cells), "place": np.arange(cells), "half": np.arange(cells) % 2}
     pq.write_table(pa.table(places), tmp_path / "places.parquet")
-    known = written(tmp_path, kind, workplace=place, worker=np.arange(len(place)), sex=["f", "m"] * (len(place) // 2))
+    known = written(tmp_path, kind, **jobs(kind, place))
+    size = workers if kind.startswith("count") else 100 * workers
     tables = [drawn(tmp_path, known, SeededSource(seed))[0].counts for seed in (1, 2)]
-    observed = np.abs(np.concatenate(tables) - workers).mean()
-    assert observed == pytest.approx(known.tables[0].by_largest[workers], rel=WITHIN)
+    observed = np.abs(np.concatenate(tables) - size).mean()
+    assert observed == pytest.approx(known.tables[0].by_largest[size], rel=WITHIN)
 
 
 @pytest.mark.parametrize("kind", PLANS)
@@ -160,9 +200,8 @@ def test_check_prints_an_expected_error_and_reads_nothing_confidential(
     pq.write_table(pa.table(places), tmp_path / "places.parquet")
     z, g = rng.normal(size=ROWS), [f"g{i}" for i in rng.integers(0, 20, ROWS)]
     for times in (1, -3):
-        if kind in ("count", "counts"):
-            data: dict[str, Any] = {"workplace": np.repeat(np.arange(8), 4 + times)}
-            data |= {"worker": np.arange(len(data["workplace"])), "sex": ["f"] * len(data["workplace"])}
+        if "establishments" in PLANS[kind]:
+            data: dict[str, Any] = jobs(kind, np.repeat(np.arange(8), 4 + times))
         else:
             data = {"x": times * rng.normal(size=ROWS), "y": times * rng.uniform(size=ROWS), "z": z, "g": g}
         written(tmp_path, kind, **data)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet.formula.formula import read_formula
 from discreet.frames import open_frame
 from discreet.lmm.private import moments
@@ -156,3 +157,43 @@ def test_at_small_epsilon_a_mixed_model_is_no_worse_than_the_linear_one(terms: s
     assert small > 0.97 * linear and ("not measured" in told or "quarter" in terms)
     (more, told), (linear, _) = kept(f"{fixed} + (1 | county)", 3), kept(fixed, 3)
     assert more > 1.01 * linear and "not measured" not in told
+
+
+ROWS, GROUPS = 4000, 40
+KINDS: dict[str, tuple[str, tuple[float, float], str]] = {
+    "slopes": ("y ~ x + (x | g)", (-10, 10), "gaussian"),
+    "crossed": ("y ~ x + (1 | g) + (1 | h)", (-10, 10), "gaussian"),
+    "groups of rows": ("y ~ x + (1 | g)", (-10, 10), "gaussian"),
+    "shares": ("y ~ x + (1 | g)", (0, 1), "binomial"),
+    "events": ("y ~ x + (1 | g)", (0, 12), "poisson"),
+}
+
+
+def simulated(kind: str, x: np.ndarray, g: np.ndarray, h: np.ndarray, rng: np.random.Generator) -> tuple[Any, list]:
+    """Responses as `check` supposes them in words, and the fixed effects behind them."""
+    if kind in ("shares", "events"):
+        linear = 0.2 * x + rng.normal(0, 0.1, GROUPS)[g]
+        if kind == "shares":
+            return (rng.uniform(size=ROWS) < 1 / (1 + np.exp(-linear))).astype(float), [0.0, 0.2]
+        return np.minimum(rng.poisson(1.2 * np.exp(linear)), 12).astype(float), [np.log(1.2), 0.2]
+    y = 1 + 0.5 * x + rng.normal(0, 0.2, GROUPS)[g] + rng.normal(size=ROWS)
+    y += rng.normal(0, 0.2, GROUPS)[g] * x * (kind == "slopes") + rng.normal(0, 0.2, 12)[h] * (kind == "crossed")
+    return np.clip(y, -10, 10), [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "shares" else pytest.mark.full_size) for kind in KINDS]
+)
+def test_every_kind_of_model_is_as_far_off_as_expected(kind: str) -> None:
+    rng, source, (formula, bounds, family) = np.random.default_rng(6), SeededSource(7), KINDS[kind]
+    g, h, x = np.repeat(np.arange(GROUPS), 100), np.arange(ROWS) % 12, rng.normal(size=ROWS).round(2)
+    unit = dc.Groups("p", -10, 10, "y") if kind == "groups of rows" else dc.Rows(*bounds, "y")
+    account = dc.Account.open(None, dataset="d", unit=unit, budget=dc.Pure(8))
+    asked: dict[str, Any] = {"epsilon": 8, "public": ["x", "g", "h", "p"], "bounds": bounds, "family": family}
+    question, off = dc.release_mixed.ask(formula, account=account, **asked), []
+    for _ in range(60):
+        y, truth = simulated(kind, x, g, h, rng)
+        offer = question.offer({"x": x, "g": g, "h": h, "p": np.arange(ROWS) // 10, "y": y})
+        fit = offer.draw(offer.read(None), source)
+        off.append((np.array([fit.fixed["(Intercept)"], fit.fixed["x"]]) - truth) / offer.check().expected.error)
+    assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1, rel=0.15)

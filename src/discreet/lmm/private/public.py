@@ -142,13 +142,18 @@ def public_design(frame: AnyFrame, model: Formula, *, any_terms: bool = False) -
     """
     if model.response.function:
         raise FormulaError(
-            f"The response {model.response} is a function of a confidential column. A private release needs the column "
-            "itself, with bounds known without the data. Transform it beforehand and state the bounds of the result."
+            f"The response {model.response} is a function of a confidential column.",
+            "A private release needs the column itself, with bounds known without the data.",
+            "Transform it beforehand and state the bounds of the result.",
         )
     inside = [*model.fixed, *(term for random in model.random for term in random.terms)]
     others = {factor.column for term in inside for factor in term}
     if model.response.column in others.union(*(random.group for random in model.random)):
-        raise FormulaError(f"Column {model.response.column!r} is the response and cannot be public too. Drop it.")
+        raise FormulaError(
+            f"Column {model.response.column!r} is the response and stands on the right too.",
+            "The response is protected; columns on the right are public.",
+            "Leave it out on the right.",
+        )
     schema = frame.collect_schema()
     if model.response.column not in schema:
         raise DataError(

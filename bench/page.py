@@ -174,7 +174,7 @@ def startup(facts: Mapping[str, Any]) -> str:
     return (
         f"In processor time of a fresh process, `import discreet` takes {1e3 * facts['import']:.0f} ms and `discreet "
         f"--help` {1e3 * facts['help']:.0f} ms, of which Python itself takes {1e3 * facts['python']:.0f} ms. "
-        f"Installed, without bytecode: {'; '.join(sizes)}. With every extra and all tools of the tests it is "
+        f"Installed, without bytecode, with pip: {'; '.join(sizes)}. With every extra and all tools of the tests it is "
         f"{facts['everything']['mb']:,.0f} MB in {facts['everything']['packages']} packages."
     )
 

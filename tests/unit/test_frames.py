@@ -127,7 +127,7 @@ def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(DataError, check=about(None, naming=("salaries",))):
+    with pytest.raises(DataError, check=about("salaries")):
         open_frame([1, 2], name="salaries")
     mixed = pd.DataFrame({"x": [1, "secret", 2.5]}, dtype=object)
     with pytest.raises(DataError, check=about(None, naming=("'x'", "jobs"))) as caught:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Matrix
+from discreet.arrays import Matrix, Vector
 from discreet.lmm.private import moments
 from discreet.lmm.private.sums import response_sums, units_of
 from discreet.report import charts
@@ -43,7 +43,7 @@ def change_flags(table: Any, formula: str, epsilons: Sequence[float], trials: Tr
                 "epsilon": epsilon,
                 "counties": flags.cells,
                 "most": flags.positives,
-                "spearman": float(np.mean([spearman(changes, true) for changes in published])),
+                "spearman": float(np.mean([_order(changes, true) for changes in published])),
                 "pauc": flags.pauc,
                 "pauc_low": flags.low,
                 "pauc_high": flags.high,
@@ -52,6 +52,11 @@ def change_flags(table: Any, formula: str, epsilons: Sequence[float], trials: Tr
             }
         )
     return rows
+
+
+def _order(changes: Vector, true: Vector) -> float:
+    """The correlation of ranks; 0 where noise hid the effects of all counties, so that all changes are equal."""
+    return spearman(changes, true) if np.ptp(changes) else 0.0
 
 
 def halves(table: Any) -> tuple[Any, Any]:

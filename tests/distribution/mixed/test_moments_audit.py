@@ -35,8 +35,7 @@ def opened(
     public = public_design(frame, model, any_terms=True)
     units = units_of(frame, public)
     reach = Reach.of_groups(frame, public, units, [by], squared=False) if by else None
-    split = EQUAL if design is MANY else None
-    return mechanism_for(public, units, request, split, reach), response_sums(frame, public, units, SCALE), public
+    return mechanism_for(public, units, request, EQUAL, reach), response_sums(frame, public, units, SCALE), public
 
 
 def outputs(epsilon: float, source: SeededSource, by: str = "", design: Design = DESIGN, **formula: str):  # type: ignore[no-untyped-def]

@@ -124,12 +124,13 @@ def test_progress_is_told_and_wrong_requests_are_refused() -> None:
         {"confidence": 1.0},
         {"delta": -0.1},
         {"trials": 5},
-        {"trials": 200.5},
         {"claimed": "much"},
         {"claimed": -1},
     ):
         with pytest.raises(PrivacyError):
             blackbox(laplace(1.0), 0, 1, many=True, **wrong)
+    with pytest.raises(DataError, check=about("trials")):
+        blackbox(laplace(1.0), 0, 1, many=True, trials=200.5)  # type: ignore[arg-type]
     with pytest.raises(DataError, check=about("mechanism")):
         blackbox(lambda d, n: [1, 2, 3], 0, 1, many=True)
 

@@ -48,10 +48,13 @@ def test_a_belief_reaches_the_bound_and_no_more(prior: float, epsilon: float) ->
 
 
 def test_bounds_of_the_strong_definition_count_neighbouring_steps() -> None:
-    """By hand: a kind is one worker less and one more; from 15 to 17, 1.1 times as many, is a step by way of 16."""
-    for alpha, size in (("0.1", 2), ("0.05", 1)):
+    """By hand: a kind is one worker less and one more; from 15 to 17, 1.1 times as many, is a step by way of 16.
+
+    From 25 to 27, 1.05 times as many, is one by way of 26.
+    """
+    for alpha in ("0.1", "0.05"):
         found = {bound.about: bound.log_factor for bound in belief_bounds(Establishments(alpha), Pure(3))}
-        assert found == {"individuals": 6.0, "employer size": 3.0 * size, "employer shape": 6.0}
+        assert found == {"individuals": 6.0, "employer size": 6.0, "employer shape": 6.0}
     inside = belief_bounds(Establishments("0.1", substitution=True), Pure(3))
     assert {bound.about: bound.log_factor for bound in inside}["individuals"] == 3.0
 

@@ -105,7 +105,7 @@ def changed(frame, **columns):
         (lambda p, f: (p, pd.concat([f, f[:1]])), "forecasts"),
         (lambda p, f: (changed(p, value=np.where(p.t == 3, np.nan, p.value)), f), "panel"),
         (lambda p, f: (p[p.t != 8], f), "panel"),
-        (lambda p, f: (p[p.t > 8], f[f.t == 9]), "forecasts"),
+        (lambda p, f: (p[p.t > 8], f[f.t == 9]), "panel"),
         (lambda p, f: (p, changed(f, forecast=np.nan)), "forecasts"),
         (lambda p, f: (p, f[f.t < 0]), "forecasts"),
         (lambda p, f: (changed(p, t=p.t.astype(str)), f), "forecasts"),

@@ -21,7 +21,7 @@ LIMITS = {
 """What answers of each kind do not say."""
 
 FLAGS = {
-    "no estimate": "Noise left sums that no coefficients explain, or only endless ones. Nothing of the model is published.",
+    "no estimate": "Noise left sums that no coefficients explain, or only endless ones. Estimates are left empty.",
     "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
     "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
     "Estimates computed with it are too certain; so are fixed effects if effects depend on the sizes of groups.",

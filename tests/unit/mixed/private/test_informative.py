@@ -18,7 +18,7 @@ from discreet.bayes import agreement, clipped, doubts, interval
 from discreet.caveats import FEW_SHAPES
 from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.lmm import fit_blocks, mixed
-from discreet.lmm.private import informative, notes, release_mixed
+from discreet.lmm.private import generalised, informative, notes, release_mixed
 from discreet.lmm.private.noisy import Level, NoisySums, evaluate
 from discreet.report.flags import FLAGS
 from faults_of import about
@@ -362,7 +362,7 @@ def test_every_word_of_a_flag_is_explained_in_reports() -> None:
     used = set(re.findall(r'(?:word = |Flag\([^)]*?, )"([a-z ]+)"(?=, note|\n)', source)) | {WORD, notes.SMALL_BLOCKS}
     answers = "".join(inspect.getsource(module) for module in (agreement, clipped, doubts, interval))
     used |= set(re.findall(r'Doubt\(\s*"([a-z ]+)"', answers)) | {agreement.NOT_CHECKED}
-    assert used | {"clipped"} == set(FLAGS)
+    assert used | {"clipped", generalised.EMPTY} == set(FLAGS)
 
 
 def test_it_is_told_first_and_beside_the_estimate() -> None:

@@ -188,3 +188,12 @@ epsilon = 2
     with pytest.raises(PlanError, check=about("dataset")):
         run(tmp_path / "copy.toml")
     assert [entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries(last=9)] == ["first"] * 3
+
+
+def test_users_without_a_home_open_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container under a number that no user has: there is no note, and copies are not recognised."""
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(lambda cls: (_ for _ in ()).throw(RuntimeError("no home"))))
+    monkeypatch.setattr(Path, "expanduser", lambda path: Path.home())
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert KnownData.of(ledger) is None

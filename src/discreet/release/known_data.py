@@ -38,12 +38,15 @@ class KnownData:
 
     @classmethod
     def of(cls, ledger: Ledger) -> KnownData | None:
-        """The note about a ledger, which need not be there; None for a ledger in memory."""
+        """The note about a ledger, which need not be there; None for a ledger in memory, or a user without a home."""
         if ledger.where is None:
             return None
-        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
         name = hashlib.sha256(f"data of\0{ledger.where}".encode()).hexdigest()
-        return cls(Path(state).expanduser() / "discreet" / f"{name}.json")
+        try:
+            state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        except RuntimeError:
+            return None
+        return cls(state / "discreet" / f"{name}.json")
 
     def read(self) -> dict[str, str]:
         """The hashes by name; empty if there is no note."""

@@ -80,7 +80,7 @@ report(**time_)
 BLOCKS = """
 from discreet.lmm import fit_blocks
 formula, path, blocks = sys.argv[1:]
-time_, fits = measured(lambda: fit_blocks(formula, path, blocks=int(blocks), rng=1))
+time_, fits = measured(lambda: fit_blocks(formula, path, blocks=int(blocks), seed=1))
 report(**time_)
 """
 

@@ -39,7 +39,7 @@ elif job == "refits":
     whole = mixed(formula, data)
     run = lambda: leave_groups_out(whole)
 elif job == "blocks":
-    run = lambda: fit_blocks(formula, data, blocks=int(blocks), rng=1)
+    run = lambda: fit_blocks(formula, data, blocks=int(blocks), seed=1)
 else:
     run = lambda: mixed(formula, data)
 if job == "cold":

@@ -22,7 +22,7 @@ LISTED = {str: "text", int: "whole numbers", float: "numbers"}
 P = ParamSpec("P")
 T = TypeVar("T")
 LARGEST = 2**63
-SEEDS = ("seed", "rng")  # these may be as long as people like
+SEEDS = ("seed",)  # these may be as long as people like
 SHORT = (str, int, float, bool, type(None))  # what a message shows; of anything else it names the kind
 
 

@@ -222,8 +222,9 @@ def _fresh(out: Path) -> Path:
 
 def _refusal(out: Path, why: str) -> DataError:
     return DataError(
-        f"The demo cannot be put in {str(out)!r}: {why}. It needs a new or empty folder that you can write, or an "
-        "untouched demo, which it replaces. Choose another with --out, or move that away.",
+        f"The demo cannot be put in {str(out)!r}: {why}.",
+        "It needs a new or empty folder that you can write, or an untouched demo, which it replaces.",
+        "Choose another with --out, or move that away.",
         about="out",
     )
 

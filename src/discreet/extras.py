@@ -41,8 +41,9 @@ def needs(extra: Extra, asked: str) -> Iterator[None]:
         if package == "discreet":
             raise  # not an extra: the installation itself is broken
         raise MissingExtra(
-            f"{asked} needs {package!r}, which is not installed. The extra `{extra}` {PURPOSE[extra]} and brings it. "
-            f"Install it with `{command(extra)}`."
+            f"{asked} needs {package!r}, which is not installed.",
+            f"The extra `{extra}` {PURPOSE[extra]} and brings it.",
+            f"Install it with `{command(extra)}`.",
         ) from None
 
 

@@ -56,6 +56,8 @@ WRITTEN = {
 }
 """The spelling of a label, and of a number."""
 
+HEADER = "The first line of a CSV file names the columns; it may be missing, or below others."
+
 # DuckDB's other exceptions may quote the value that broke them.
 HARMLESS = frozenset(
     {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
@@ -207,8 +209,9 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
             return pa.Table.from_pydict(dict(data))
         except (TypeError, ValueError, OverflowError, NotImplementedError):  # Arrow's message may quote a value
             raise DataError(
-                f"{name} is a mapping whose columns are no table. Columns have one length each and hold one type that "
-                "a database knows. Convert them, for example to arrays of numbers."
+                f"{name} is a mapping whose columns are no table.",
+                "Columns have one length each and hold one type that a database knows.",
+                "Convert them, for example to arrays of numbers.",
             ) from None
     if nw.dependencies.is_polars_dataframe(data):
         return data.to_arrow()
@@ -226,9 +229,7 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
     schema = frame.collect_schema()
     if columns and not columns.keys() & schema.keys():
         refuse([_other_columns(columns, list(schema), name=name)])
-    faults: list[Fault] = [
-        Fault(None, missing(column, schema, name=name)) for column in columns if column not in schema
-    ]
+    faults: list[Fault] = [missing(column, schema, name=name) for column in columns if column not in schema]
     for column in columns.keys() & schema.keys():
         dtype, kind = schema[column], columns[column]
         labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
@@ -254,8 +255,7 @@ def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str
             "Write the file with one of these.",
         )  # fmt: skip
     return Fault(
-        None, asked, "The first line of a CSV file names the columns; it may be missing, or below others.",
-        "Make it the first line, or name the columns in the schema as they are.",
+        None, asked, HEADER, "Make it the first line, or name the columns in the schema as they are.",
     )  # fmt: skip
 
 
@@ -265,22 +265,22 @@ def alike(columns: Iterable[str], present: Iterable[str]) -> list[str]:
     return [column for column in columns if "".join(filter(str.isalnum, column.casefold())) in bare]
 
 
-def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[str] | None = None) -> str:
-    """The words for a column that is not there: those that are, and the near misses.
+def missing(
+    column: str, present: Iterable[str], *, name: str, asked: Iterable[str] | None = None, about: str | None = None
+) -> Fault:
+    """The fault of a column that is not there: those that are, and the near misses.
 
     If none of the columns that were `asked` for exists, the names may be a row of a file without a header line. They
     are then not shown.
     """
     there = list(present)
     if asked is not None and not alike((column, *asked), there):
-        return (
-            f"Column {column!r} and all other requested columns are not in {name}. The first line of a CSV file names "
-            "the columns; it may be missing, or below others. Make it the first line, or name other columns."
-        )
+        none = f"Column {column!r} and all other requested columns are not in {name}."
+        return Fault(about, none, HEADER, "Make it the first line, or name other columns.")
     folded = {other.casefold(): other for other in there}
     near = [folded[match] for match in difflib.get_close_matches(column.casefold(), folded, n=2)]
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Rename a column or name another."
-    return f"Column {column!r} is not in {name}; it has: {', '.join(there) or 'no columns'}.{hint}"
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Rename a column or name another."
+    return Fault(about, f"Column {column!r} is not in {name}.", f"It has: {', '.join(there) or 'no columns'}.", hint)
 
 
 def holds(dtype: nw.dtypes.DType, value: object) -> bool:
@@ -346,9 +346,10 @@ def working(step: str, frame: Frame | None = None) -> Iterator[None]:
         kind, condition = type(error).__name__, getattr(error, "getCondition", lambda: None)()
         reason = str(error).splitlines()[0] if kind in HARMLESS else condition
         raise EngineError(
-            f"Step {step!r} failed in the engine with {kind}{f' ({reason})' if reason else ''}. More of its message is "
-            "withheld, because it can quote data. Check that the files of the query are whole and that all tables are "
-            f"in one engine, or run the query there to see more.\n{'' if frame is None else query_of(frame)}"
+            f"Step {step!r} failed in the engine with {kind}{f' ({reason})' if reason else ''}.",
+            "More of its message is withheld, because it can quote data.",
+            "Check that the files of the query are whole and that all tables are in one engine, or run "
+            f"the query there to see more.\n{'' if frame is None else query_of(frame)}",
         ) from None
 
 
@@ -365,8 +366,9 @@ def query_of(frame: Frame) -> str:
 def refuse(faults: Iterable[Fault | str], about: str | None = None) -> None:
     """Raise all `faults` together, if there are any."""
     listed = [fault if isinstance(fault, Fault) else Fault(about, fault) for fault in faults]
-    if listed:
-        raise DataError(*listed)
+    with concerning(about):
+        if listed:
+            raise DataError(*listed)
 
 
 def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConnection:
@@ -414,7 +416,5 @@ def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise DataError(
-            f"Column {column.name!r} of {name} mixes types that no database column can hold. "
-            "Convert it to one type, for example with astype(str)."
-        ) from None
+        mixed = f"Column {column.name!r} of {name} mixes types that no database column can hold."
+        raise DataError(mixed, remedy="Convert it to one type, for example with astype(str).") from None

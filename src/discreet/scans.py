@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,8 @@ def folder_of(data: Any) -> Path | None:
     """The folder that data are in, or are themselves; None for what is no path."""
     if not isinstance(data, str | Path) or is_address(data) or is_remote(data):
         return None
-    return Path(data) if Path(data).is_dir() else Path(data).parent
+    there = os.path.isdir(data)  # noqa: PTH112 (False, and no error, where this user may not look)
+    return Path(data) if there else Path(data).parent
 
 
 def tables_in(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any]:
@@ -162,11 +164,15 @@ def _find(path: Path, *, name: str) -> None:
     if found:
         return
     looked = path if is_folder else folder
-    there = sorted(os.listdir(looked)) if os.path.isdir(looked) else []  # noqa: PTH112, PTH208
+    there: list[str] = []
+    with suppress(OSError, ValueError):  # a folder that is missing, closed to this user, or no path
+        there = sorted(os.listdir(looked))  # noqa: PTH208
     near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
     where = os.path.abspath(folder)  # noqa: PTH100
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {where!r}."
-    raise DataError(f"{name}: no {'Parquet file in' if is_folder else 'file'} {str(path)!r}. {hint}")
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Check the name, or give the whole path."
+    asked = f"{name}: there is no {'Parquet file in' if is_folder else 'file'} {str(path)!r}."
+    looked_in = f"{'A folder is a table of its Parquet files' if is_folder else f'It was looked for in {where!r}'}."
+    raise DataError(asked, looked_in, hint)
 
 
 def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
@@ -177,7 +183,8 @@ def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.Duck
     tables = dict(connection.execute(listing, [alias]).fetchall())
     if table is None or table not in tables:
         asked = f"there is no table {table!r}" if table else "no table was named"
-        raise DataError(f"{name}: in {str(path)!r} {asked}; it has: {', '.join(tables)}. Write {path}::TABLE.")
+        have = f"It has: {', '.join(tables) or 'none'}."
+        raise DataError(f"{name}: in {str(path)!r} {asked}.", have, f"Write {path}::TABLE.")
     place = f"{alias}.{quoted(table)}"
     if tables[table]:  # every query would ask it again, and a volatile function in it gives each query other rows
         place, view = f"view_{next(_VIEWS)}", place

@@ -147,7 +147,10 @@ class Schema:
             content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
         except (OSError, ValueError) as error:
             raise DataError(
-                f"Schema {str(path)!r} cannot be read: {error}.", "It must be a TOML or JSON file.", about="schema"
+                f"Schema {str(path)!r} cannot be read: {error}.",
+                "A schema is a file of TOML or JSON.",
+                "Check the path, or give a discreet.Schema.",
+                about="schema",
             ) from None
         if not isinstance(content, Mapping):
             raise _no_schema(f"Schema {path.name!r}")

@@ -57,7 +57,7 @@ def test_a_wrong_schema_is_refused_in_the_same_words(into: Any, tables: dict[str
     with pytest.raises(DataError) as caught:
         require(frame, {"sectr": "label", "state": "number"}, name="firms")
     assert str(caught.value) == (
-        "Column 'sectr' is not in firms; it has: workplace, state, sector, population. Did you mean 'sector'?\n"
+        "Column 'sectr' is not in firms. It has: workplace, state, sector, population. Did you mean 'sector'?\n"
         "Column 'state' of firms holds String, where numbers are needed. Numbers have a decimal point, and no "
         "mark for thousands. Cast it at the source, or write it so."
     )

@@ -142,10 +142,10 @@ def test_missing_columns_and_wrong_types_are_told_together() -> None:
     with pytest.raises(DataError) as caught:
         require(open_frame(TABLE), {"Jobs": "integer", "state": "integer", "wage": "number"}, name="jobs")
     assert str(caught.value).splitlines() == [
-        "Column 'Jobs' is not in jobs; it has: state, jobs. Did you mean 'jobs'?",
+        "Column 'Jobs' is not in jobs. It has: state, jobs. Did you mean 'jobs'?",
         "Column 'state' of jobs holds String, where whole numbers are needed. Numbers have a decimal point, and no "
         "mark for thousands. Cast it at the source, or write it so.",
-        "Column 'wage' is not in jobs; it has: state, jobs. Rename a column or name another.",
+        "Column 'wage' is not in jobs. It has: state, jobs. Rename a column or name another.",
     ]
 
 

@@ -91,7 +91,7 @@ def doors() -> dict[str, Door]:
     count, of_flows, of_changes = session.count("place"), flows.flows(2, "place"), flows.changes([1, 2], "place")
     return {
         "Account": (dc.Account, {"ledger": ledger, "dataset": "kept", "unit": dc.Workers()}),
-        "Account.open": (dc.Account.open, {"where": None, "dataset": "d", "unit": dc.Workers(), "budget": dc.Pure(1)}),
+        "Account.open": (dc.Account.open, {"ledger": None, "dataset": "d", "unit": dc.Workers(), "budget": dc.Pure(1)}),
         "Approximate": (dc.Approximate, {"epsilon": 1, "delta": "1e-6"}),
         "Concentrated": (dc.Concentrated, {"rho": 1}),
         "Conjugate": (dc.Conjugate, {}),
@@ -99,7 +99,7 @@ def doors() -> dict[str, Door]:
         "Establishments": (dc.Establishments, {"alpha": "0.1"}),
         "GPrior": (dc.GPrior, {}),
         "Groups": (dc.Groups, {"by": "g", "lower": 0, "upper": 1, "response": "y"}),
-        "Ledger": (dc.Ledger.open, {"where": "ledger.db"}),
+        "Ledger": (dc.Ledger.open, {"ledger": "ledger.db"}),
         "Ledger.open_budget": (
             ledger.open_budget,
             {"dataset": "kept", "unit": dc.Workers(), "total": dc.Pure(9)},
@@ -170,7 +170,7 @@ def doors() -> dict[str, Door]:
         "monte_carlo_audit": (dc.monte_carlo_audit, {"model": bayes, "draws": 20, "bins": 4}),
         "objective_perturbation": (
             dc.objective_perturbation,
-            {"formula": "y ~ x", "data": data, "lower": 0, "upper": 1, "penalty": 1, "norm": 2, "epsilon": 2},
+            {"formula": "y ~ x", "data": data, "bounds": (0, 1), "penalty": 1, "norm": 2, "epsilon": 2},
         ),
         "posterior_interval": (dc.posterior_interval, line),
         "posterior_probability": (dc.posterior_probability, line | {"at": 0.1}),

@@ -37,7 +37,7 @@ from walk import EFFECTS, walk
 
 ROWS = 600
 MIXED: dict[str, Any] = {"epsilon": 8, "public": ["x", "g", "h"], "bounds": (-10, 10), "seed": 1}
-SUMMARY: dict[str, Any] = {"epsilon": 60, "seed": 1, "rng": 2, "partitions": 12}
+SUMMARY: dict[str, Any] = {"epsilon": 60, "seed": 1, "partitions": 12}
 DOORS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: release_mixed("y ~ x + (1 | g)", data, **MIXED),
     "moments with lags": lambda data: release_mixed(
@@ -60,7 +60,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "quantile": lambda data: posterior_quantile("y ~ x", data, "x", probability=0.5, **SUMMARY).value,
     "interval": lambda data: posterior_interval("y ~ x", data, "x", level=0.9, **SUMMARY).value,
     "objective perturbation": lambda data: (
-        objective_perturbation("y ~ x", data, lower=-10, upper=10, norm=4, penalty=50.0, epsilon=2, seed=1).value
+        objective_perturbation("y ~ x", data, bounds=(-10, 10), norm=4, penalty=50.0, epsilon=2, seed=1).value
     ),
 }
 

@@ -41,7 +41,7 @@ Data = dict[str, np.ndarray]
 ROWS, PARTS, SEED, CHANGED = 605, 22, 3, 417
 PRIORS = (GPrior(), Conjugate(covariance=1e4), SemiConjugate(), SemiConjugate(covariance=1e-3, nu=0.1))
 HOSTILE = ((0.0, 0.0), (5.0, -300.0), (1e8, 1e8), (1e99, 1e99), (-1e50, 1e30), (1e-300, 1e300), (np.nan, np.inf))
-MODEL = {"formula": "y ~ x", "coefficient": ["(Intercept)", "x"], "epsilon": 60, "partitions": PARTS, "rng": SEED}
+MODEL = {"formula": "y ~ x", "coefficient": ["(Intercept)", "x"], "epsilon": 60, "partitions": PARTS, "seed": SEED}
 ASKED: dict[str, Callable[..., Any]] = {
     "probability": lambda **k: posterior_probability(**MODEL, **k, at=[1.0, 2.0]),
     "-2 log p": lambda **k: posterior_probability(**MODEL, **k, at=[1.0, 2.0], method="-2 log p"),
@@ -119,7 +119,7 @@ def test_a_hostile_row_moves_its_own_part_only(door: str, prior: Any, every: int
                 changed["x"][CHANGED], changed["y"][CHANGED] = row
             stages.clear()
             with loud():
-                ASKED[door](data=changed, prior=prior, seed=1)
+                ASKED[door](data=changed, prior=prior)
             return list(stages)
 
         before = seen(None)
@@ -140,7 +140,7 @@ def test_no_unit_can_tell_parts_that_others_moved(stages: list[np.ndarray]) -> N
 
     Choices count values below public limits, and whatever the limit, a replaced row may change the count by one.
     """
-    asked = {"probability": [0.01], "prior": SemiConjugate(), "seed": 1, **MODEL, "formula": "y ~ 1"}
+    asked = {"probability": [0.01], "prior": SemiConjugate(), **MODEL, "formula": "y ~ 1"}
     asked |= {"coefficient": ["(Intercept)"], "scale": 2.0**-52}
     for level in (1.0, 7.7):
         seen = []
@@ -322,4 +322,4 @@ def test_objective_perturbation_warns_of_nothing() -> None:
             data["x"][CHANGED], data["y"][CHANGED] = row
             with loud(), warnings.catch_warnings():
                 warnings.simplefilter("error")
-                objective_perturbation("y ~ x", data, lower=-5, upper=5, norm=3, penalty=1, epsilon=1, seed=1)
+                objective_perturbation("y ~ x", data, bounds=(-5, 5), norm=3, penalty=1, epsilon=1, seed=1)

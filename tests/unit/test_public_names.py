@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 from collections.abc import Callable
@@ -93,6 +94,33 @@ def test_one_keyword_for_one_idea(name: str) -> None:
     assert all(parameters[key].kind is inspect.Parameter.KEYWORD_ONLY for key in PAYMENT)
 
 
+OTHER_WORDS = {"rng": "seed", "random_state": "seed", "lower": "bounds", "upper": "bounds", "directory": "folder"}
+
+
+def functions_of(value: Any) -> list[Any]:
+    if not inspect.isclass(value):
+        return [value]
+    return [member for name, member in inspect.getmembers(value, callable) if not name.startswith("_")]
+
+
+def test_no_documented_function_has_a_second_word_for_an_idea() -> None:
+    """Of every page of the reference; units of privacy have two ends, and their functions are their own."""
+    spec = importlib.util.spec_from_file_location("public", PLAN.parents[1] / "docs" / "public.py")
+    assert spec and spec.loader
+    public = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(public)
+    names = [name for group in ("names", "types", "readers", "data") for name in public.groups()[group]]
+    found = {
+        f"{name}: {function.__name__}({key}=...) is {OTHER_WORDS[key]}"
+        for name in names
+        for function in functions_of(public.value(name))
+        if inspect.isfunction(function) or inspect.ismethod(function)
+        for key in inspect.signature(function).parameters
+        if key in OTHER_WORDS
+    }
+    assert len(names) > 80 and not found
+
+
 def line() -> dict[str, np.ndarray]:
     x = np.linspace(-1, 1, 900)
     return {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=900)}
@@ -103,7 +131,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "posterior_quantile": lambda **pay: dc.posterior_quantile("y ~ x", line(), "x", probability=0.5, epsilon=40, **pay),
     "posterior_interval": lambda **pay: dc.posterior_interval("y ~ x", line(), "x", epsilon=40, **pay),
     "objective_perturbation": lambda **pay: dc.objective_perturbation(
-        "y ~ x", line(), lower=-6, upper=6, norm=2, penalty=1, epsilon=40, **pay
+        "y ~ x", line(), bounds=(-6, 6), norm=2, penalty=1, epsilon=40, **pay
     ),
     "release_mixed": lambda **pay: dc.release_mixed("y ~ x", line(), epsilon=40, bounds=(-6, 6), public=["x"], **pay),
 }

@@ -217,9 +217,7 @@ SUMMARIES: dict[str, Callable[..., object]] = {
     "probability": lambda f, d, **k: posterior_probability(f, d, "x", at=0, epsilon=2, partitions=10, **k),
     "quantile": lambda f, d, **k: posterior_quantile(f, d, "x", probability=0.5, epsilon=40, partitions=10, **k),
     "interval": lambda f, d, **k: posterior_interval(f, d, "x", epsilon=40, partitions=10, **k),
-    "perturbation": lambda f, d, **k: objective_perturbation(
-        f, d, lower=0, upper=1, norm=5, penalty=10, epsilon=2, **k
-    ),
+    "perturbation": lambda f, d, **k: objective_perturbation(f, d, bounds=(0, 1), norm=5, penalty=10, epsilon=2, **k),
 }
 
 

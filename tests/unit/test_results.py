@@ -83,7 +83,7 @@ def change_frames() -> tuple[dict[str, list], dict[str, list]]:
     return panel, forecasts
 
 
-POSTERIOR: dict[str, Any] = {"formula": "y ~ x", "epsilon": 40, "seed": 1, "rng": 1}
+POSTERIOR: dict[str, Any] = {"formula": "y ~ x", "epsilon": 40, "seed": 1}
 MAKERS: dict[str, Callable[[], Any]] = {
     "mixed": lambda: dc.mixed(FORMULA, rows()),
     "bayes": lambda: dc.mixed(FORMULA, rows(), prior=dc.Prior()),
@@ -110,7 +110,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "quantile": lambda: dc.posterior_quantile(data=rows(), coefficient="x", probability=0.5, **POSTERIOR),
     "interval": lambda: dc.posterior_interval(data=rows(), coefficient="x", **POSTERIOR),
     "objective": lambda: dc.objective_perturbation(
-        "y ~ x", rows(), lower=-8, upper=8, norm=2, penalty=1, epsilon=4, seed=1
+        "y ~ x", rows(), bounds=(-8, 8), norm=2, penalty=1, epsilon=4, seed=1
     ),
     "exceptions": lambda: dc.exception_report(*change_frames()),
     "comparison": lambda: dc.compare_large_changes(*change_frames(), cutoff=0.8, resamples=50),

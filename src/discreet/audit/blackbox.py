@@ -211,9 +211,9 @@ def _refuse_what_never_runs(mechanism: Callable[..., Any], a: Any, b: Any, many:
     runs = [output for data in (a, b) for output in _run(mechanism, data, FIRST, many, 0.0, None)]
     if all(isinstance(output, Failure) for output in runs):
         raise DataError(
-            f"The mechanism raised {runs[0].error} in each of {len(runs)} runs, so there is nothing to compare. It is "
-            f"called with a data set{' and a number of runs' if many else ''} and returns its output. Call it by hand "
-            "to see the error.",
+            f"The mechanism raised {runs[0].error} in each of {len(runs)} runs, so there is nothing to compare.",
+            f"It is called with a data set{' and a number of runs' if many else ''} and returns its output.",
+            "Call it by hand to see the error.",
             about="mechanism",
         )
 
@@ -230,7 +230,9 @@ def _run(
         if not hasattr(outputs, "__len__") or len(outputs) != n:
             given = f"{len(outputs)}" if hasattr(outputs, "__len__") else f"a single {type(outputs).__name__}"
             raise DataError(
-                f"The mechanism was asked for {n} outputs and gave {given}. It must give n of them.", about="mechanism"
+                f"The mechanism was asked for {n} outputs and gave {given}.",
+                "It must give n of them.",
+                about="mechanism",
             )
         return outputs  # type: ignore[no-any-return]
     outputs, told = [], 0.0

@@ -98,7 +98,7 @@ def monte_carlo_audit(
     draws: int = 10_000,
     warmup: int | None = None,
     bins: int = 20,
-    rng: np.random.Generator | int = 0,
+    seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> MonteCarloAudit:
     """Delete rows in turn and compare sampled posteriors: the published method.
@@ -109,7 +109,7 @@ def monte_carlo_audit(
     rows : the rows to delete; by default the paper's 32 influential ones.
     draws, warmup : draws kept in each chain, and those before them, by default as many.
     bins : of equal probability in each posterior with all rows.
-    rng : seeds the chains.
+    seed : of the chains.
     progress : called with the share of chains done.
 
     Returns
@@ -123,11 +123,12 @@ def monte_carlo_audit(
     refuse_other_fits(model)
     if not (whole(bins, least=2) and whole(draws, least=int(bins))):
         raise DataError(
-            f"{draws} draws in {bins} bins cannot be compared. At least 2 bins and a draw for each are possible. "
+            f"{draws} draws in {bins} bins cannot be compared.",
+            "At least 2 bins and a draw for each are possible.",
             "Use the paper's 10,000 draws in 20 bins.",
             about="bins",
         )
-    rng = np.random.default_rng(rng)
+    rng = np.random.default_rng(seed)
     chosen = influential(model.fit) if rows is None else rows
     tell = progress or (lambda share: None)
     steps = len(chosen.rows) + 2

@@ -195,7 +195,10 @@ def audit_posterior(
     for name, value in (("examined", examined), ("refinements", refinements)):
         if not whole(value, least=0):
             raise DataError(
-                f"{name}={value!r:.40} is no number of times. A whole number from 0 on is. Leave it out.", about=name
+                f"{name}={value!r:.40} is no number of times.",
+                "A whole number from 0 on is.",
+                "Leave it out.",
+                about=name,
             )
     deleted = _deleted(model, rows)
     edges = benchmark_bins(model.posterior, bins)
@@ -229,7 +232,8 @@ def audit_posterior(
 def refuse_other_fits(model: object) -> None:
     if not isinstance(model, BayesMixed):
         raise DataError(
-            f"A {type(model).__name__} has no posterior to audit. A fit with a prior and one random intercept has. "
+            f"A {type(model).__name__} has no posterior to audit.",
+            "A fit with a prior and one random intercept has.",
             "Use mixed('y ~ x + (1 | g)', data, prior=Prior()).",
             about="model",
         )
@@ -250,8 +254,9 @@ def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
     fits = asked.ndim == 1 and asked.size > 0 and np.issubdtype(asked.dtype, np.integer)
     if not (fits and asked.min() >= 0 and asked.max() < model.fit.rows):
         raise DataError(
-            f"{asked.size} rows were named and not all of them exist. Places are whole numbers from 0 to "
-            f"{model.fit.rows - 1:,}. Use rows='all' for every one.",
+            f"{asked.size} rows were named and not all of them exist.",
+            f"Places are whole numbers from 0 to {model.fit.rows - 1:,}.",
+            "Use rows='all' for every one.",
             about="rows",
         )
     return np.unique(asked).astype(np.int64)

@@ -333,13 +333,15 @@ def _normal_prior(prior: _Normal, p: int) -> tuple[Vector, Matrix]:
     covariance = np.diag(np.full(p, covariance)) if covariance.ndim == 0 else covariance
     if mean.shape != (p,) or covariance.shape != (p, p):
         raise FitError(
-            f"{name} has a mean of shape {mean.shape} and a covariance of shape {covariance.shape}; the model has "
-            f"{p} coefficients. Give one number each, or shapes ({p},) and ({p}, {p}).",
+            f"{name} has a mean of shape {mean.shape} and a covariance of shape {covariance.shape}; the "
+            f"model has {p} coefficients.",
+            remedy=f"Give one number each, or shapes ({p},) and ({p}, {p}).",
             about="prior",
         )
     improper = FitError(
-        f"{name} is improper: its mean and covariance are not finite, or the covariance is not positive definite. "
-        "A posterior by partition needs a proper prior. For a vague one use a large number, such as covariance=1e6.",
+        f"{name} is improper: its mean and covariance are not finite, or the covariance is not positive definite.",
+        "A posterior by partition needs a proper prior.",
+        "For a vague one use a large number, such as covariance=1e6.",
         about="prior",
     )
     if not (np.isfinite(covariance).all() and np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
@@ -355,8 +357,9 @@ def _proper(prior: object, **amounts: float) -> None:
         if not (isinstance(amount, Real) and 0 < amount <= LARGEST):
             zero = " (zero degrees of freedom)" if name == "nu" and str(amount) in ("0", "0.0") else ""
             raise FitError(
-                f"{type(prior).__name__} with {name}={str(amount)[:20]}{zero} is improper. A posterior by partition "
-                f"needs a proper prior: nu, variance and g are positive and finite. Use for example {name}=1.",
+                f"{type(prior).__name__} with {name}={str(amount)[:20]}{zero} is improper.",
+                "A posterior by partition needs a proper prior: nu, variance and g are positive and finite.",
+                f"Use for example {name}=1.",
                 about="prior",
             )
 

@@ -104,8 +104,7 @@ class Perturbation:
 def objective_perturbation(
     formula: str,
     *,
-    lower: float,
-    upper: float,
+    bounds: tuple[float, float],
     norm: float | None = None,
     penalty: float,
     epsilon: Number,
@@ -123,7 +122,8 @@ def objective_perturbation(
     Parameters
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
-    lower, upper : public bounds of the response; values beyond are clipped. An intercept is drawn to their middle.
+    bounds : where responses lie, known without the data; one outside counts as the nearer end. An intercept is drawn
+        to their middle.
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
         default the number of terms, if all are categories; that of the rows themselves, if responses alone are
         protected and all columns are public. Other columns of numbers have no bound that is public.
@@ -142,7 +142,7 @@ def objective_perturbation(
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 3000)
     >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
-    >>> found = objective_perturbation("y ~ x", data, lower=-5, upper=5, norm=2, penalty=1, epsilon=4, seed=1)
+    >>> found = objective_perturbation("y ~ x", data, bounds=(-5, 5), norm=2, penalty=1, epsilon=4, seed=1)
     >>> found.value.coefficient
     ('(Intercept)', 'x')
     """
@@ -156,12 +156,7 @@ def objective_perturbation(
             ("Use for example ", Argument("error_share", 0.1), ", or leave it out."),
             about="error_share",
         )
-    if not (_number(lower) and _number(upper) and lower < upper):
-        raise PrivacyError(
-            f"The response's bounds [{lower!r:.40}, {upper!r:.40}] hold nothing. They are public numbers, lower < "
-            "upper. Give the range that the response has by its definition.",
-            about="lower",
-        )
+    lower, upper = _pair(bounds)
     for what, amount in {"norm": 1 if norm is None else norm, "penalty": penalty}.items():
         if not (_number(amount) and amount > 0):
             hint = "A penalty of 0 is an improper prior. " if what == "penalty" else ""
@@ -257,6 +252,17 @@ def objective_perturbation(
         )
 
     return PosteriorQuestion(formula, (), public, payer, offered)
+
+
+def _pair(bounds: tuple[float, float]) -> tuple[float, float]:
+    if isinstance(bounds, tuple | list) and len(bounds) == 2 and all(map(_number, bounds)) and bounds[0] < bounds[1]:
+        return bounds[0], bounds[1]
+    raise PrivacyError(
+        (Argument("bounds", bounds), " is not a range of responses."),
+        "Bounds are two public numbers, the smaller one first.",
+        ("Give the range that the response has by its definition, for example ", Argument("bounds", (0, 1)), "."),
+        about="bounds",
+    )
 
 
 def _number(x: object) -> bool:

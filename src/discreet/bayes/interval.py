@@ -27,7 +27,7 @@ from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
-from discreet.bayes.partition import Randomness, generator, number_of_parts
+from discreet.bayes.partition import number_of_parts
 from discreet.bayes.quantile import check_probabilities
 from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import TRUST, reach_of
@@ -117,7 +117,6 @@ def posterior_interval(
     dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
-    rng: Randomness = None,
 ) -> Question[Released[Intervals]]:
     """Release credible intervals of coefficients, under one budget for all of them.
 
@@ -140,8 +139,7 @@ def posterior_interval(
         in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
         its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
-    seed : makes the noise reproducible and the release not private.
-    rng : seeds the partition into parts, which is harmless.
+    seed : makes the partition into parts and the noise reproducible, and the release not private.
 
     Returns
     -------
@@ -152,7 +150,7 @@ def posterior_interval(
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 3000)
     >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
-    >>> found = posterior_interval("y ~ x", data, "x", epsilon=8, seed=1, rng=1)
+    >>> found = posterior_interval("y ~ x", data, "x", epsilon=8, seed=1)
     >>> found.value.low[0] < 2 < found.value.high[0]
     True
     """
@@ -167,7 +165,7 @@ def posterior_interval(
     plan = replace(clipped_mean("private", "tight", scale, stages_left), given=stages is not None)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     bought = [e * (1 - spread) for e in amounts]
-    shuffle = generator(rng)
+    shuffle = np.random.default_rng(payer.partition_seed)
     if partitions is not None and whole(partitions, least=1):
         plan.check(partitions, min(bought), whole=loss.epsilon, questions=len(names))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from discreet.bayes.conjugate import Parts
 from discreet.bayes.spending import whole
 from discreet.errors import FitError
 from discreet.faults import Argument
-
-Randomness: TypeAlias = np.random.Generator | int | None
 
 LEAST_ROWS = 10  # rows of a part for each of its p + 1 numbers, by default: below, t tails and leverage take over
 
@@ -37,18 +34,6 @@ def blocks(X: Matrix, y: Vector, parts: int, rng: np.random.Generator) -> tuple[
     if more:
         block[:more, rows] = shuffled[parts * rows :]
     return block, rows + (np.arange(parts) < more)
-
-
-def generator(rng: Randomness) -> np.random.Generator:
-    """The randomness of a partition, refused before anything is charged."""
-    if rng is None or isinstance(rng, np.random.Generator) or whole(rng, least=0):
-        return np.random.default_rng(rng)
-    raise FitError(
-        (Argument("rng", rng), " cannot seed the partition."),
-        "A NumPy generator or a whole number from 0 on can.",
-        "Leave it out.",
-        about="rng",
-    )
 
 
 def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: float) -> int:

@@ -27,7 +27,7 @@ from discreet.bayes.combination import Method, combination
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import PROBABILITY, SummaryErrors, answers
-from discreet.bayes.partition import Randomness, generator, number_of_parts
+from discreet.bayes.partition import number_of_parts
 from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import ALL_ROWS, TRUST, band
 from discreet.bayes.regression import Known
@@ -107,7 +107,6 @@ def posterior_probability(
     dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
-    rng: Randomness = None,
 ) -> Question[Released[Probabilities]]:
     """Release P(coefficient <= at) under one budget for all questions.
 
@@ -128,8 +127,7 @@ def posterior_probability(
         in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
         its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
-    seed : makes the noise reproducible and the release not private.
-    rng : seeds the partition into parts, which is harmless.
+    seed : makes the partition into parts and the noise reproducible, and the release not private.
 
     Returns
     -------
@@ -140,7 +138,7 @@ def posterior_probability(
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 3000)
     >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
-    >>> found = posterior_probability("y ~ x", data, "x", at=1.9, epsilon=2, seed=1, rng=1)
+    >>> found = posterior_probability("y ~ x", data, "x", at=1.9, epsilon=2, seed=1)
     >>> float(found.value) < 0.5
     True
     """
@@ -150,7 +148,7 @@ def posterior_probability(
     names, cuts = questions(coefficient, at)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     way = combination(method, calibration, floor)
-    shuffle = generator(rng)
+    shuffle = np.random.default_rng(payer.partition_seed)
 
     def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Within], Probabilities]:
         columns, n, p = known.columns(names), known.rows, len(known.names)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import pieces
 from discreet.bayes.clipped import Centre, allowed_for, clipped_mean
@@ -22,7 +24,7 @@ from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
 from discreet.bayes.halves import lost
-from discreet.bayes.partition import Randomness, generator, number_of_parts
+from discreet.bayes.partition import number_of_parts
 from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import Known
@@ -123,7 +125,6 @@ def posterior_quantile(
     dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
-    rng: Randomness = None,
 ) -> Question[Released[Quantiles]]:
     """Release posterior quantiles of coefficients, under one budget for all questions.
 
@@ -146,8 +147,7 @@ def posterior_quantile(
         in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
         its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
-    seed : makes the noise reproducible and the release not private.
-    rng : seeds the partition into parts, which is harmless.
+    seed : makes the partition into parts and the noise reproducible, and the release not private.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def posterior_quantile(
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 3000)
     >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
-    >>> found = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=4, seed=1, rng=1)
+    >>> found = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=4, seed=1)
     >>> 1 < float(found.value) < 3
     True
     """
@@ -169,7 +169,7 @@ def posterior_quantile(
     check_probabilities(q)
     plan = clipped_mean(centre, calibration, scale, stages)
     amounts = by_question(names, split, epsilon=loss.epsilon)
-    shuffle = generator(rng)
+    shuffle = np.random.default_rng(payer.partition_seed)
     if partitions is not None and whole(partitions, least=1):
         plan.check(partitions, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
 

@@ -84,8 +84,10 @@ class Known:
         rows, found = read_any(frame, self.layout, self.layout.model.columns)
         if (rows.count, found) != (self.rows, self.levels):
             raise DataError(
-                f"The data have {rows.count:,} rows now and had {self.rows:,}, or other levels: they changed while "
-                "they were read. A release is of one state of the data. Ask again when nobody writes them.",
+                f"The data have {rows.count:,} rows now and had {self.rows:,}, or other levels: they changed "
+                "while they were read.",
+                "A release is of one state of the data.",
+                "Ask again when nobody writes them.",
                 about="data",
             )
         with np.errstate(all="ignore"):

@@ -61,7 +61,8 @@ class Backtest(Result):
         """The share of alarms that were right: of our lists, or of "naive", "last_change" or "by_lot"."""
         if ranking not in ("right", "naive", "last_change", "by_lot"):
             raise DataError(
-                f"Ranking {ranking!r} was not tried; it is 'right', 'naive', 'last_change' or 'by_lot'.",
+                f"Ranking {ranking!r} was not tried.",
+                "It is 'right', 'naive', 'last_change' or 'by_lot'.",
                 about="ranking",
             )
         return float(sum(row[ranking] for row in self.rows) / max(sum(row["flagged"] for row in self.rows), 1))
@@ -171,7 +172,7 @@ def backtest_changes(
     """
     line = ListLength(capacity, cost_ratio)
     if periods < 1:
-        raise DataError(f"{periods} periods are not a backtest; ask for 1 or more.", about="periods")
+        raise DataError(f"{periods} periods are not a backtest.", remedy="Ask for 1 or more.", about="periods")
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
     beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps, coming=False)
@@ -190,8 +191,9 @@ def backtest_changes(
     first = max(len(origins) - periods, LEAST + horizon - 1)
     if first >= len(origins):
         raise DataError(
-            f"Forecasts of {len(origins)} past periods leave none to test after {LEAST} to learn from. Each list is "
-            "learnt from earlier ones. Give a longer panel, or forecasts of more past periods.",
+            f"Forecasts of {len(origins)} past periods leave none to test after {LEAST} to learn from.",
+            "Each list is learnt from earlier ones.",
+            "Give a longer panel, or forecasts of more past periods.",
             about="periods",
         )
     rows = []
@@ -203,7 +205,8 @@ def backtest_changes(
             rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction, pick))
     if not rows:
         raise DataError(
-            "No past period has a large change before it to learn from; lower the cutoff or give more series.",
+            "No past period has a large change before it to learn from.",
+            remedy="Lower the cutoff or give more series.",
             about="cutoff",
         )
     return Backtest(rows, direction, capacity)

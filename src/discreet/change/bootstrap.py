@@ -54,7 +54,7 @@ class Replicates:
         if kind == "normal":
             return roc.z_test(difference, float(draws.std(ddof=1)), alternative=alternative)
         if kind != "percentile":
-            raise DataError(f"Test {kind!r} is not known; it is 'normal' or 'percentile'.", about="kind")
+            raise DataError(f"Test {kind!r} is not known.", "It is 'normal' or 'percentile'.", about="kind")
         upper, lower = (1 + (draws <= 0).sum()) / (1 + draws.size), (1 + (draws >= 0).sum()) / (1 + draws.size)
         p = {"greater": upper, "less": lower, "two-sided": min(1.0, 2 * min(upper, lower))}[alternative]
         return difference, float(p)
@@ -126,7 +126,9 @@ def band(
 def _batches(cases: int, resamples: int) -> Iterator[int]:
     """How many resamples to hold at once."""
     if resamples < 2:
-        raise DataError(f"{resamples} resamples have no spread; ask for at least 2, usually 1000.", about="resamples")
+        raise DataError(
+            f"{resamples} resamples have no spread.", remedy="Ask for at least 2, usually 1000.", about="resamples"
+        )
     batch = max(1, CELLS // cases)
     for start in range(0, resamples, batch):
         yield min(batch, resamples - start)

@@ -283,11 +283,14 @@ def _weekly(days: np.ndarray) -> PeriodRule | None:
 
 def _irregular(gaps: Vector, unit: str) -> DataError:
     if not len(gaps):
-        return DataError("The panel has one period, so the next has no name; give at least two.", about="periods")
+        return DataError(
+            "The panel has one period, so the next has no name.", remedy="Give at least two.", about="periods"
+        )
     return DataError(
-        f"The panel's periods lie {gaps.min():g} to {gaps.max():g} {unit}apart and follow no rule, so a later one has "
-        "no name. Equal steps, working days, weeks, months, quarters and years are known. Add the periods that are "
-        "missing, or number them 1, 2, 3.",
+        f"The panel's periods lie {gaps.min():g} to {gaps.max():g} {unit}apart and follow no rule, so "
+        "a later one has no name.",
+        "Equal steps, working days, weeks, months, quarters and years are known.",
+        "Add the periods that are missing, or number them 1, 2, 3.",
         about="periods",
     )
 

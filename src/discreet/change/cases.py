@@ -91,7 +91,8 @@ def cases(
     check_horizon(horizon)
     if missing not in ("refuse", "drop"):
         raise DataError(
-            (Argument("missing", missing), " is not known; cases without a forecast are 'refuse' or 'drop'."),
+            (Argument("missing", missing), " is not known."),
+            "Cases without a forecast are 'refuse' or 'drop'.",
             about="missing",
         )
     held = read_panel(panel, gaps=gaps, until=until)
@@ -115,9 +116,10 @@ def cases(
         worst = int(np.argmin(counts))
         names = np.unique(result.series[~np.isfinite(result.forecasts[worst])])
         raise DataError(
-            f"Method {result.methods[worst]!r} forecasts {counts[worst]} of {len(result)} cases, and not those of "
-            f"{told(names)}. Methods are compared on the same cases. Forecast the rest, or leave them out with "
-            "missing='drop'.",
+            f"Method {result.methods[worst]!r} forecasts {counts[worst]} of {len(result)} cases, and not "
+            f"those of {told(names)}.",
+            "Methods are compared on the same cases.",
+            "Forecast the rest, or leave them out with missing='drop'.",
             about="forecasts",
         )
     return result.select(covered)
@@ -126,7 +128,9 @@ def cases(
 def check_horizon(horizon: int) -> None:
     if not isinstance(horizon, int | np.integer) or horizon < 1:
         raise DataError(
-            f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.", about="horizon"
+            f"Horizon {horizon!r} is not a number of periods ahead.",
+            remedy="Give 1 or more whole ones.",
+            about="horizon",
         )
 
 
@@ -168,9 +172,9 @@ def _at(asked: dict[str, Any], matrix: Matrix, held: TidyPanel, horizon: int) ->
         ]
         if any(place is None for column in places for place in column):
             raise DataError(
-                "An origin of the forecasts is not a period of the panel's calendar. Origins are the last periods "
-                "that "
-                "were known. Correct them, or give the column `horizon`.",
+                "An origin of the forecasts is not a period of the panel's calendar.",
+                "Origins are the last periods that were known.",
+                "Correct them, or give the column `horizon`.",
                 about="forecasts",
             )
         target, start = (np.array(column, np.int64) for column in places)
@@ -179,8 +183,9 @@ def _at(asked: dict[str, Any], matrix: Matrix, held: TidyPanel, horizon: int) ->
         if late.any():
             names = asked["series"].known[np.unique(asked["series"].code[late])]
             raise DataError(
-                f"{int(late.sum()):,} forecasts are of periods before or at their own origin: {told(names)}. A "
-                "forecast is made before its period. Correct the column.",
+                f"{int(late.sum()):,} forecasts are of periods before or at their own origin: {told(names)}.",
+                "A forecast is made before its period.",
+                "Correct the column.",
                 about="forecasts",
             )
     if ahead is None:
@@ -188,7 +193,7 @@ def _at(asked: dict[str, Any], matrix: Matrix, held: TidyPanel, horizon: int) ->
     if not (ahead == horizon).any():
         found = ", ".join(str(h) for h in np.unique(ahead)[:12])
         raise DataError(
-            f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.", about="horizon"
+            f"No forecast has horizon {horizon}; the frame has {found}.", remedy="Choose one of these.", about="horizon"
         )
     return *_chosen(asked, matrix, np.asarray(ahead == horizon)), True
 
@@ -209,8 +214,9 @@ def _of_series(asked: dict[str, Any], matrix: Matrix, held: TidyPanel) -> tuple[
     strangers = strangers[np.isin(strangers, known[np.unique(asked["series"].code)])]
     if len(strangers):
         raise DataError(
-            f"{len(strangers)} series of the forecasts are not in the panel: {told(strangers)}. Add their history or "
-            "drop them. A name is the same only if it is number or text in both tables.",
+            f"{len(strangers)} series of the forecasts are not in the panel: {told(strangers)}.",
+            "Add their history or drop them.",
+            "A name is the same only if it is number or text in both tables.",
             about="forecasts",
         )
     return (asked, matrix) if there.all() else _chosen(asked, matrix, there[asked["series"].code])
@@ -221,7 +227,8 @@ def _targets(held: TidyPanel, t: tidy.Labels) -> tuple[np.ndarray, Integers]:
     kinds = {held.periods.dtype.kind, t.known.dtype.kind}
     if len(kinds) > 1 and not kinds <= set("iuf") and not kinds <= set("OUT"):
         raise DataError(
-            "Column `t` has different types in panel and forecasts; give both as numbers, dates or text.",
+            "Column `t` has different types in panel and forecasts.",
+            remedy="Give both as numbers, dates or text.",
             about="forecasts",
         )
     used = t.known[np.unique(t.code)]
@@ -237,7 +244,9 @@ def _aligned(held: TidyPanel, row: Integers, target: Integers, periods: np.ndarr
     if between[target].any():
         raise DataError(
             f"{int(between[target].sum())} forecasts are for periods between those of the panel: "
-            f"{told(np.unique(held.names[row[between[target]]]))}. The panel has no row there. Fill the gaps.",
+            f"{told(np.unique(held.names[row[between[target]]]))}.",
+            "The panel has no row there.",
+            "Fill the gaps.",
             about="forecasts",
         )
     place = column[target]
@@ -247,8 +256,9 @@ def _aligned(held: TidyPanel, row: Integers, target: Integers, periods: np.ndarr
     early |= origin < held.first[row]
     if early.any():
         raise DataError(
-            f"{int(early.sum())} forecasts are for periods within {horizon} of the start of their series, so nothing "
-            f"was known then: {told(np.unique(held.names[row[early]]))}. Drop them, or give a longer history.",
+            f"{int(early.sum())} forecasts are for periods within {horizon} of the start of their series, "
+            f"so nothing was known then: {told(np.unique(held.names[row[early]]))}.",
+            remedy="Drop them, or give a longer history.",
             about="forecasts",
         )
     actual = np.where(known, held.values[row, np.minimum(place, len(held.periods) - 1)], np.nan)
@@ -286,8 +296,9 @@ def _arranged(
         return replace(found, methods=methods, forecasts=arranged[:, 0])
     if "quantile" in asked and not ((levels > 0) & (levels < 1)).all():
         raise DataError(
-            f"Quantile {levels[(levels <= 0) | (levels >= 1)][0]:g} of the forecasts is outside (0, 1). A median has "
-            "0.5. Give shares, not percentages.",
+            f"Quantile {levels[(levels <= 0) | (levels >= 1)][0]:g} of the forecasts is outside (0, 1).",
+            "A median has 0.5.",
+            "Give shares, not percentages.",
             about="forecasts",
         )
     middle = np.where(np.isfinite(arranged).all(axis=1), np.median(arranged, axis=1), np.nan)
@@ -311,8 +322,9 @@ def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool)
     if ahead is None:
         if len(labels) > 1:
             raise DataError(
-                f"The forecasts are for {len(labels)} coming periods, {why}. One coming period is ranked. Keep that "
-                f"one, or {'correct' if declared else 'add'} the column `horizon`.",
+                f"The forecasts are for {len(labels)} coming periods, {why}.",
+                "One coming period is ranked.",
+                f"Keep that one, or {'correct' if declared else 'add'} the column `horizon`.",
                 about="forecasts",
             )
         return True
@@ -320,8 +332,9 @@ def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool)
     if not right.any() or (declared and not right.all()):
         found = ", ".join(str(each) for each in np.unique(ahead[~right])[:12])
         raise DataError(
-            f"Horizon {horizon} was asked for, and by their labels the forecasts of coming periods are {found} ahead. "
-            "The panel's last period is the origin. Choose another horizon, or correct the labels.",
+            f"Horizon {horizon} was asked for, and by their labels the forecasts of coming periods are {found} ahead.",
+            "The panel's last period is the origin.",
+            "Choose another horizon, or correct the labels.",
             about="horizon",
         )
     return np.asarray(right[place])

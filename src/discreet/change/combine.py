@@ -30,8 +30,8 @@ class Rule:
         absent = [name for name in self.methods if name not in scores]
         if absent:
             raise DataError(
-                f"A rule combines {', '.join(map(repr, absent))}, which no forecast has; "
-                f"methods are: {', '.join(scores)}.",
+                f"A rule combines {', '.join(map(repr, absent))}, which no forecast has.",
+                f"Methods are: {', '.join(scores)}.",
                 about="combinations",
             )
         return at_least(np.stack([scores[name] for name in self.methods]), self.needed)
@@ -42,7 +42,8 @@ def at_least(scores: Matrix, needed: Needed) -> Vector:
     k = {"any": 1, "all": len(scores)}.get(needed, needed) if isinstance(needed, str) else needed
     if not isinstance(k, int) or not 1 <= k <= len(scores):
         raise DataError(
-            f"A rule needs {needed!r} of {len(scores)} methods; give 'any', 'all' or 1 to {len(scores)}.",
+            f"A rule needs {needed!r} of {len(scores)} methods.",
+            remedy=f"Give 'any', 'all' or 1 to {len(scores)}.",
             about="combinations",
         )
     return np.asarray(np.sort(scores, axis=0)[-k])

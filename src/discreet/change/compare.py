@@ -171,9 +171,8 @@ class Comparison(Result):
     def curve(self, method: str) -> Curve:
         """The ROC curve of a method."""
         if method not in self.methods:
-            raise DataError(
-                f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.", about="method"
-            )
+            have = f"Methods are: {', '.join(self.methods)}."
+            raise DataError(f"Method {method!r} was not compared.", have, "Name one of them.", about="method")
         return roc.curve(self.positive, self.scores[self.methods.index(method)])
 
     def plot_roc(self, methods: Sequence[str] | None = None) -> Chart:
@@ -322,10 +321,8 @@ def compare_large_changes(
     )
     aligned = aligned.select(np.isfinite(aligned.actual))
     if not len(aligned):
-        raise DataError(
-            "No forecast is for a period that the panel holds, so none can be judged; add the outcomes.",
-            about="forecasts",
-        )
+        none = "No forecast is for a period that the panel holds, so none can be judged."
+        raise DataError(none, remedy="Add the outcomes.", about="forecasts")
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
     found = score(aligned, gold, horizon=horizon, rules=Rules(), sided=sided)
     standard = standards.large_changes(
@@ -335,7 +332,8 @@ def compare_large_changes(
     rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
     taken = sorted(set(rules) & set(by_name))
     if taken:
-        raise DataError(f"Combination {taken[0]!r} has the name of a method; choose another.", about="combinations")
+        twice = f"Combination {taken[0]!r} has the name of a method."
+        raise DataError(twice, remedy="Choose another.", about="combinations")
     kept = standard.kept
     scores, positive = np.stack([*by_name.values(), *rules.values()])[:, kept], standard.positive[kept]
     value = np.abs(found.base.level_mean[kept]) if by_value else None
@@ -401,8 +399,9 @@ def _sided(found: Scored, gold: Gold) -> Matrix:
     """Scores of large changes on the side on which they happened, of all others on their more alarming side."""
     if found.rises is None:
         raise DataError(
-            "A right side was asked for, and these forecasts are distributions. They state one chance for both "
-            "directions. Compare declines and increases apart.",
+            "A right side was asked for, and these forecasts are distributions.",
+            "They state one chance for both directions.",
+            "Compare declines and increases apart.",
             about="sided",
         )
     fall, rise = scored.sides(found.base, gold, found.rises)

@@ -141,9 +141,9 @@ def compare_cutoffs(
     cutoffs = list(cutoffs)
     if not cutoffs or len(set(cutoffs)) < len(cutoffs):
         raise DataError(
-            f"Cutoffs {cutoffs} are not a list of different numbers. Each is a normal quantile. Give for "
-            f"example "
-            "[0.9, 0.95, 0.99].",
+            f"Cutoffs {cutoffs} are not a list of different numbers.",
+            "Each is a normal quantile.",
+            "Give for example [0.9, 0.95, 0.99].",
             about="cutoffs",
         )
     made = cases(panel, forecasts, horizon=horizon, missing=missing, gaps=gaps, until=until)

@@ -43,7 +43,7 @@ class Estimator:
         for name, value in params.items():
             if name not in known:
                 raise FitError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has: {', '.join(known)}.", about=name
+                    f"{type(self).__name__} has no parameter {name!r}.", f"It has: {', '.join(known)}.", about=name
                 )
             setattr(self, name, value)
         return self
@@ -79,8 +79,9 @@ class Estimator:
         X = _table(X)
         if X.shape[1] != self.n_features_in_:
             raise FitError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input. Give the columns that the model was fitted on.",
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input.",
+                remedy="Give the columns that the model was fitted on.",
                 about="X",
             )
         return X
@@ -198,14 +199,18 @@ class PairwiseRanking(Ranking):
         months = [(X[rows], positive) for rows, positive in _months(y, groups)]
         widest = max(len(rows) for rows, _ in months)
         if any(len(rows) != widest for rows, _ in months):
-            raise FitError("Months differ in their number of rows; give every month the same series.", about="groups")
+            raise FitError(
+                "Months differ in their number of rows.", remedy="Give every month the same series.", about="groups"
+            )
         design, positive = np.stack([rows for rows, _ in months]), np.stack([found for _, found in months])
         return self._keep(rank_regression(design, positive, penalty=self.penalty))
 
 
 def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
     if y is None:
-        raise FitError("The model requires y to be passed, but the target y is None; give the outcomes.", about="y")
+        raise FitError(
+            "The model requires y to be passed, but the target y is None.", remedy="Give the outcomes.", about="y"
+        )
     X, y = _table(X), np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         _warn_of_a_column()
@@ -213,11 +218,14 @@ def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
     y = _numbers(y, about="y")
     if y.shape != X.shape[:1]:
         raise FitError(
-            f"X of shape {X.shape} and y of shape {y.shape} do not fit; give (rows, columns) and (rows,).", about="X"
+            f"X of shape {X.shape} and y of shape {y.shape} do not fit.",
+            remedy="Give (rows, columns) and (rows,).",
+            about="X",
         )
     if len(y) <= X.shape[1]:
         raise FitError(
-            f"n_samples = {len(y)} rows do not determine {X.shape[1] + 1} coefficients; add rows or drop columns.",
+            f"n_samples = {len(y)} rows do not determine {X.shape[1] + 1} coefficients.",
+            remedy="Add rows or drop columns.",
             about="X",
         )
     return _with_ones(X), y
@@ -226,10 +234,12 @@ def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
 def _table(X: ArrayLike) -> Matrix:
     """X as a table of finite numbers, or what it is instead."""
     if hasattr(X, "toarray"):
-        raise FitError("Sparse input is not supported; give a dense table, such as X.toarray().", about="X")
+        raise FitError("Sparse input is not supported.", remedy="Give a dense table, such as X.toarray().", about="X")
     X = _numbers(X, about="X")
     if X.ndim != 2:
-        raise FitError(f"X has shape {X.shape}, and a table has two. Reshape your data to (rows, columns).", about="X")
+        raise FitError(
+            f"X has shape {X.shape}, and a table has two.", remedy="Reshape your data to (rows, columns).", about="X"
+        )
     for found, what in zip(X.shape, ("sample(s)", "feature(s)"), strict=True):
         if not found:
             raise FitError(f"X has 0 {what} (shape={X.shape}) while a minimum of 1 is required.", about="X")
@@ -239,12 +249,14 @@ def _table(X: ArrayLike) -> Matrix:
 def _numbers(values: ArrayLike, *, about: str) -> np.ndarray:
     array = np.asarray(values)
     if np.iscomplexobj(array):
-        raise FitError("Complex data not supported; give real numbers.", about=about)
+        raise FitError("Complex data not supported.", remedy="Give real numbers.", about=about)
     array = array.astype(float)
     bad = int((~np.isfinite(array)).sum())
     if bad:
         raise FitError(
-            f"{bad} values of {about} are missing or infinite (NaN, inf); fill them or leave their rows out.", about="X"
+            f"{bad} values of {about} are missing or infinite (NaN, inf).",
+            remedy="Fill them or leave their rows out.",
+            about="X",
         )
     return array
 
@@ -277,7 +289,7 @@ def _months(y: Vector, groups: ArrayLike | None) -> list[tuple[np.ndarray, Mask]
     labels = np.zeros(len(y)) if groups is None else np.asarray(groups)
     if len(labels) != len(y):
         raise FitError(
-            f"{len(labels)} groups were given for {len(y)} rows; a ranking model needs the month of each.", about="y"
+            f"{len(labels)} groups were given for {len(y)} rows.", "A ranking model needs the month of each.", about="y"
         )
     large = _large(y)
     _, code = np.unique(labels, return_inverse=True)
@@ -289,8 +301,8 @@ def _large(y: Vector) -> Mask:
     kinds = np.unique(y)
     if len(kinds) > 2 or (len(kinds) == 1 and kinds[0] not in (0, 1)):
         raise FitError(
-            f"A ranking model needs y of two values, such as 0 and 1, and has {len(kinds)} class or value(s); mark the "
-            "large changes first.",
+            f"A ranking model needs y of two values, such as 0 and 1, and has {len(kinds)} class or value(s).",
+            "Mark the large changes first.",
             about="y",
         )
     return np.asarray(y == kinds[-1]) if len(kinds) == 2 else np.asarray(y > 0)

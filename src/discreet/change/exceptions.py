@@ -308,7 +308,8 @@ def exception_report(
     beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps)
     if hierarchy and by_value:
         raise DataError(
-            "Levels and a ranking by value were asked for. Sums are larger than their parts, and would come first. "
+            "Levels and a ranking by value were asked for.",
+            "Sums are larger than their parts, and would come first.",
             "Leave one out.",
             about="by_value",
         )
@@ -377,19 +378,21 @@ def exception_report(
 def _check(teach: Scored, rank: Scored) -> None:
     if not len(rank.cases):
         raise DataError(
-            "No series of the coming period can be ranked. Forecasts are of past periods and of the coming one. Add "
-            "forecasts of the coming period, or relax the rules.",
+            "No series of the coming period can be ranked.",
+            "Forecasts are of past periods and of the coming one.",
+            "Add forecasts of the coming period, or relax the rules.",
             about="forecasts",
         )
     if not len(teach.cases):
         raise DataError(
-            "No forecast is for a period that the panel holds, so no threshold can be set; add forecasts of past "
-            "periods, made at their time (`forecast_panel` makes them), or give a longer history.",
+            "No forecast is for a period that the panel holds, so no threshold can be set.",
+            remedy="Add forecasts of past periods, made at their time (`forecast_panel` makes them), or give a "
+            "longer history.",
             about="forecasts",
         )
 
 
 def _place(methods: tuple[str, ...], method: str | None) -> int | None:
     if method is not None and method not in methods:
-        raise DataError(f"Method {method!r} has no forecasts; methods are: {', '.join(methods)}.", about="method")
+        raise DataError(f"Method {method!r} has no forecasts.", f"Methods are: {', '.join(methods)}.", about="method")
     return None if method is None else methods.index(method)

@@ -186,7 +186,8 @@ def forecast_cases(
     season = usual_season(panel.periods) if season is None else season
     if past < 0 or season < 1:
         raise DataError(
-            f"Season {season} and past {past} do not make forecasts; give for example 12 and 12.",
+            f"Season {season} and past {past} do not make forecasts.",
+            remedy="Give for example 12 and 12.",
             about="season" if season < 1 else "past",
         )
     row, origin, t, actual = past_and_coming(panel, past=past, horizon=horizon, label=panel.later(horizon))
@@ -209,7 +210,9 @@ def members(methods: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in methods if name not in KNOWN and name not in ON_NUMPY]
     if unknown or not methods:
         raise DataError(
-            f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(KNOWN)}.", about="methods"
+            f"Method {(unknown[0] if unknown else '')!r} is not known.",
+            remedy=f"Choose from {', '.join(KNOWN)}.",
+            about="methods",
         )
     return tuple(dict.fromkeys(each for name in methods for each in FAMILIES.get(name, (name,))))
 

@@ -31,13 +31,15 @@ def kendall(x: ArrayLike, y: ArrayLike) -> Kendall:
     n = len(x)
     if n < 3 or len(y) != n:
         raise DataError(
-            f"Kendall's tau needs three pairs and got {n} and {len(y)} values; rank more methods.", about="x"
+            f"Kendall's tau needs three pairs and got {n} and {len(y)} values.", "Rank more methods.", about="x"
         )
     s = (np.sign(x[:, None] - x) * np.sign(y[:, None] - y)).sum() / 2
     pairs = n * (n - 1)
     (x1, x2, x3), (y1, y2, y3) = _ties(x), _ties(y)
     if x1 == pairs or y1 == pairs:
-        raise DataError("Kendall's tau is undefined when all values are equal; give a ranking that differs.", about="x")
+        raise DataError(
+            "Kendall's tau is undefined when all values are equal.", remedy="Give a ranking that differs.", about="x"
+        )
     tau = 2 * s / np.sqrt((pairs - x1) * (pairs - y1))
     variance = (pairs * (2 * n + 5) - x3 - y3) / 18 + x1 * y1 / (2 * pairs)
     variance += x2 * y2 / (9 * pairs * (n - 2))

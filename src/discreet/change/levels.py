@@ -148,8 +148,9 @@ def branching(
     """The same for a list, which must have a capacity."""
     if line.capacity is None:
         raise DataError(
-            "Levels were given without a capacity, and a list by costs counts every node. A list without repetitions "
-            "has a length. Give a capacity, such as 20.",
+            "Levels were given without a capacity, and a list by costs counts every node.",
+            "A list without repetitions has a length.",
+            "Give a capacity, such as 20.",
             about="capacity",
         )
     return branches(tidy.renamed(data, columns or {}, what="panel"), panel, levels)

@@ -26,13 +26,16 @@ def list_regression(
     """
     if not penalty > 0:
         raise FitError(
-            f"Penalty {penalty:g} lets separable data run to infinity; give a positive one, e.g. 0.01.", about="penalty"
+            f"Penalty {penalty:g} lets separable data run to infinity.",
+            remedy="Give a positive one, e.g. 0.01.",
+            about="penalty",
         )
     held = np.bincount(period, weights=positive)
     inside = (held > 0)[period] & (np.bincount(period) > held)[period]
     if not inside.any():
         raise FitError(
-            "No period has both large changes and others, so nothing can be ranked; change the gold standard.",
+            "No period has both large changes and others, so nothing can be ranked.",
+            "Change the gold standard.",
             about="positive",
         )
     X, positive = X[inside], positive[inside]

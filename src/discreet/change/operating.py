@@ -53,12 +53,13 @@ def operating_point(
     check_prevalence(prevalence)
     if not cost_ratio > 0 or not np.isfinite(cost_ratio):
         raise DataError(
-            f"Cost ratio {cost_ratio:g} is not positive; say how many false alarms one miss is worth.",
+            f"Cost ratio {cost_ratio:g} is not positive.",
+            remedy="Say how many false alarms one miss is worth.",
             about="cost_ratio",
         )
     if not 0 <= fpr_limit <= 1:
         raise DataError(
-            f"False positive limit {fpr_limit:g} is outside [0, 1]; give for example 0.2.", about="fpr_limit"
+            f"False positive limit {fpr_limit:g} is outside [0, 1].", remedy="Give for example 0.2.", about="fpr_limit"
         )
     slope = (1 - prevalence) / prevalence / cost_ratio
     utility = np.where(curve.fpr <= fpr_limit, curve.tpr - slope * curve.fpr, -np.inf)
@@ -96,7 +97,9 @@ def check_prevalence(prevalence: float) -> None:
     """Refuse what is not a share of large changes."""
     if not 0 < prevalence < 1:
         raise DataError(
-            f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.", about="prevalence"
+            f"Prevalence {prevalence:g} is not between 0 and 1.",
+            remedy="Give the share of large changes.",
+            about="prevalence",
         )
 
 

@@ -26,13 +26,15 @@ def rank_regression(X: Matrix, positive: Mask, *, penalty: float, start: Vector 
     """
     if not penalty > 0:
         raise FitError(
-            f"Penalty {penalty:g} lets separable data run to infinity; give a positive one, e.g. 0.01.", about="penalty"
+            f"Penalty {penalty:g} lets separable data run to infinity.",
+            remedy="Give a positive one, e.g. 0.01.",
+            about="penalty",
         )
     inside = positive.any(axis=1) & ~positive.all(axis=1)
     if not inside.any():
         raise FitError(
-            f"None of {len(positive)} months has both positives and negatives, so no pair can be ranked; "
-            "change the gold standard.",
+            f"None of {len(positive)} months has both positives and negatives, so no pair can be ranked.",
+            "Change the gold standard.",
             about="positive",
         )
     X, positive = X[inside], positive[inside]

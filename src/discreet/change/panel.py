@@ -96,8 +96,9 @@ def read_panel(
         series, t, value = _rows(series, kept), _rows(t, kept), value[kept]
     if not len(value):
         raise DataError(
-            "No row of the panel has a value. A panel has a number for each series and period. Check the column, or "
-            "give a later last period.",
+            "No row of the panel has a value.",
+            "A panel has a number for each series and period.",
+            "Check the column, or give a later last period.",
             about="panel",
         )
     _refuse_duplicates(series, t)

@@ -40,8 +40,8 @@ def maximise(
     lo, hi = roc.false_positive_range(fpr)
     if positive.all() or not positive.any():
         raise FitError(
-            f"{int(positive.sum())} of {len(positive)} cases are positives, so every coefficient ranks equally well; "
-            "change the gold standard or leave this month out.",
+            f"{int(positive.sum())} of {len(positive)} cases are positives, so every coefficient ranks equally well.",
+            "Change the gold standard or leave this month out.",
             about="positive",
         )
     up, down = X[positive], X[~positive]
@@ -79,7 +79,9 @@ def smoothed(optima: Matrix, learning_rate: ArrayLike) -> Matrix:
     """Coefficients known after each month, shape (rates, months, columns); the first month's are its own."""
     rates = np.atleast_1d(np.asarray(learning_rate, float))[:, None]
     if not ((rates >= 0) & (rates <= 1)).all():
-        raise FitError("A learning rate lies outside [0, 1]; give a weight for the newest month.", about="rate")
+        raise FitError(
+            "A learning rate lies outside [0, 1].", remedy="Give a weight for the newest month.", about="rate"
+        )
     path = np.empty((len(rates), *optima.shape))
     path[:, 0] = optima[0]
     for t in range(1, len(optima)):

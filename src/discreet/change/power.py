@@ -28,11 +28,14 @@ def power_regression(
     """
     powers = np.atleast_1d(np.asarray(power, float))
     if not ((powers >= 0) & np.isfinite(powers)).all():
-        raise FitError("A power is negative or infinite, where the loss has no minimum; give 0 or more.", about="power")
+        raise FitError(
+            "A power is negative or infinite, where the loss has no minimum.", remedy="Give 0 or more.", about="power"
+        )
     n, p = X.shape
     if n < p or np.linalg.matrix_rank(X.T @ X, hermitian=True) < p:
         raise FitError(
-            f"A design of {n} rows and {p} columns does not determine its coefficients; drop columns or add rows.",
+            f"A design of {n} rows and {p} columns does not determine its coefficients.",
+            remedy="Drop columns or add rows.",
             about="X",
         )
     products = pairwise_products(X) if products is None else products

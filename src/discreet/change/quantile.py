@@ -37,11 +37,14 @@ def quantile_regression(X: Matrix, y: Vector, tau: ArrayLike, *, start: Matrix |
     n, p = X.shape
     if not ((taus > 0) & (taus < 1)).all():
         raise FitError(
-            "A quantile lies outside (0, 1), where no minimum exists; give values strictly inside.", about="quantile"
+            "A quantile lies outside (0, 1), where no minimum exists.",
+            remedy="Give values strictly inside.",
+            about="quantile",
         )
     if n < p or np.linalg.matrix_rank(X.T @ X, hermitian=True) < p:
         raise FitError(
-            f"A design of {n} rows and {p} columns does not determine its coefficients; drop columns or add rows.",
+            f"A design of {n} rows and {p} columns does not determine its coefficients.",
+            remedy="Drop columns or add rows.",
             about="X",
         )
     if start is not None:

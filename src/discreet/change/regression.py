@@ -58,7 +58,9 @@ def posterior_draws(
     generator = np.random.default_rng(rng)
     if draws < 1 or burn_in < 0:
         raise FitError(
-            f"{draws} draws after {burn_in} make no sample; ask for 1 or more, usually 1000 after 1000.", about="draws"
+            f"{draws} draws after {burn_in} make no sample.",
+            remedy="Ask for 1 or more, usually 1000 after 1000.",
+            about="draws",
         )
     values, vectors = np.linalg.eigh(m.xx)
     target = np.einsum("tji,tj->ti", vectors, m.xy)

@@ -166,7 +166,7 @@ def area(fpr: Matrix, tpr: Matrix, lo: float, hi: float) -> Vector:
 def rescale(raw: Vector, lo: float, hi: float, scale: Scale) -> Vector:
     """Leave raw areas alone, or standardise them between chance and perfection."""
     if scale not in ("raw", "mcclish"):
-        raise DataError(f"Scale {scale!r} is not known; areas come as 'raw' or 'mcclish'.", about="scale")
+        raise DataError(f"Scale {scale!r} is not known.", "Areas come as 'raw' or 'mcclish'.", about="scale")
     if scale == "raw":
         return raw
     chance = (hi**2 - lo**2) / 2
@@ -188,8 +188,8 @@ def delong(positive: ArrayLike, scores: ArrayLike) -> DeLong:
     n, m = int(g.sum()), int((~g).sum())
     if min(n, m) < 2:
         raise DataError(
-            f"DeLong's variance needs two positives and two negatives, and there are {n} and {m}; "
-            "use a less extreme cutoff, or the area without its variance.",
+            f"DeLong's variance needs two positives and two negatives, and there are {n} and {m}.",
+            remedy="Use a less extreme cutoff, or the area without its variance.",
             about="cutoff",
         )
     ranks = midranks(x)
@@ -210,8 +210,8 @@ def binormal(empirical: Curve, *, points: int = 201, fpr: Range = (0.0, 1.0)) ->
     specificity, sensitivity = ndtri(1 - empirical.fpr[inner]), ndtri(empirical.tpr[inner])
     if np.ptp(sensitivity) == 0 if inner.any() else True:
         raise DataError(
-            f"A smooth curve needs two points inside the square and this one has {int(inner.sum())}; "
-            "draw the empirical curve.",
+            f"A smooth curve needs two points inside the square and this one has {int(inner.sum())}.",
+            remedy="Draw the empirical curve.",
             about="cutoff",
         )
     slope, intercept = np.polyfit(sensitivity, specificity, 1)
@@ -227,7 +227,7 @@ def z_test(difference: float, spread: float, *, alternative: Alternative) -> tup
     tails = {"greater": ndtr(-z), "less": ndtr(z), "two-sided": 2 * ndtr(-abs(z))}
     if alternative not in tails:
         raise DataError(
-            f"Alternative {alternative!r} is not known; it is one of {', '.join(tails)}.", about="alternative"
+            f"Alternative {alternative!r} is not known.", f"It is one of {', '.join(tails)}.", about="alternative"
         )
     return z, float(tails[alternative])
 
@@ -244,29 +244,31 @@ def checked(positive: ArrayLike, scores: ArrayLike) -> tuple[Mask, Matrix]:
     raw, x = np.asarray(positive), np.atleast_2d(np.asarray(scores, float))
     if raw.ndim != 1 or x.ndim != 2 or x.shape[1] != len(raw):
         raise DataError(
-            f"Outcomes of shape {raw.shape} do not match scores of shape {np.shape(scores)}; "
-            "give n outcomes, and scores of shape (n,) or (methods, n).",
+            f"Outcomes of shape {raw.shape} do not match scores of shape {np.shape(scores)}.",
+            remedy="Give n outcomes, and scores of shape (n,) or (methods, n).",
             about="positive",
         )
     if raw.dtype != bool and not np.isin(raw, (0, 1)).all():
         raise DataError(
-            "Outcomes hold something other than 0 and 1; give a mask of the large changes.", about="positive"
+            "Outcomes hold something other than 0 and 1.", remedy="Give a mask of the large changes.", about="positive"
         )
     g = raw.astype(bool)
     if len(g) < 2:
         raise DataError(
-            f"A ROC curve needs at least two series and there is {len(g)}; add series or months.", about="positive"
+            f"A ROC curve needs at least two series and there is {len(g)}.",
+            remedy="Add series or months.",
+            about="positive",
         )
     if not np.isfinite(x).all():
         raise DataError(
-            f"{int((~np.isfinite(x)).sum())} of {x.size} scores are missing or infinite, and ranks need numbers; "
-            "drop those series from every method, or forecast them.",
+            f"{int((~np.isfinite(x)).sum())} of {x.size} scores are missing or infinite, and ranks need numbers.",
+            remedy="Drop those series from every method, or forecast them.",
             about="scores",
         )
     if g.all() or not g.any():
         raise DataError(
-            f"{int(g.sum())} of {len(g)} cases are positives, and a ROC curve needs both kinds; "
-            "move the cutoff of the gold standard.",
+            f"{int(g.sum())} of {len(g)} cases are positives, and a ROC curve needs both kinds.",
+            remedy="Move the cutoff of the gold standard.",
             about="positive",
         )
     return g, x
@@ -277,7 +279,8 @@ def false_positive_range(fpr: Range) -> Range:
     lo, hi = (float(end) for end in fpr)
     if not 0 <= lo < hi <= 1:
         raise DataError(
-            f"False positive range ({lo:g}, {hi:g}) is not inside [0, 1] from low to high; give for example (0, 0.2).",
+            f"False positive range ({lo:g}, {hi:g}) is not inside [0, 1] from low to high.",
+            remedy="Give for example (0, 0.2).",
             about="fpr",
         )
     return lo, hi

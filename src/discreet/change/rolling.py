@@ -119,8 +119,8 @@ def months(
     first = max(lags)
     if indicators.shape[:2] != y.shape or min(lags) < 1 or first >= len(y):
         raise DataError(
-            f"Outcomes of shape {y.shape}, indicators of shape {indicators.shape} and lags {tuple(lags)} do not fit; "
-            "give the same months and series, and lags of at least 1 that are shorter than the panel.",
+            f"Outcomes of shape {y.shape}, indicators of shape {indicators.shape} and lags {tuple(lags)} do not fit.",
+            remedy="Give the same months and series, and lags of at least 1 that are shorter than the panel.",
             about="indicators",
         )
     y, indicators = y.astype(float), indicators.astype(float)
@@ -146,8 +146,8 @@ def roll(model: ForecastFamily, data: MonthlyPanel, schedule: Schedule, *, fpr: 
     """Choose the metaparameter in training, then forecast the test months."""
     if len(data.y) < schedule.total:
         raise DataError(
-            f"The schedule needs {schedule.total} months after the lags and the panel has {len(data.y)}; "
-            "shorten the test or the initialisation.",
+            f"The schedule needs {schedule.total} months after the lags and the panel has {len(data.y)}.",
+            remedy="Shorten the test or the initialisation.",
             about="schedule",
         )
     truth = data.positive[schedule.training].ravel()

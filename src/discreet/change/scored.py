@@ -235,7 +235,7 @@ def _distribution(values: Matrix, levels: Vector, at: Vector) -> Vector:
     """P(Y <= at) of distributions given by quantiles, normal between neighbours."""
     if len(levels) < 2:
         raise DataError(
-            "One quantile makes no distribution; give at least two, such as 0.1 and 0.9.", about="forecasts"
+            "One quantile makes no distribution.", remedy="Give at least two, such as 0.1 and 0.9.", about="forecasts"
         )
     z = ndtri(levels)
     piece = np.clip((values < at).sum(axis=0) - 1, 0, len(levels) - 2)

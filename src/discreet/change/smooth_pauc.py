@@ -27,7 +27,9 @@ def smooth_pauc_regression(
     """Coefficients for X of shape (months, series, columns), climbing from `start`; constant columns get zero."""
     if not penalty > 0:
         raise FitError(
-            f"Penalty {penalty:g} lets scores run to infinity; give a positive one, e.g. 0.01.", about="penalty"
+            f"Penalty {penalty:g} lets scores run to infinity.",
+            remedy="Give a positive one, e.g. 0.01.",
+            about="penalty",
         )
     inside = positive.any(axis=1) & ~positive.all(axis=1)
     if start is None:

@@ -80,12 +80,13 @@ class Standard:
 def baseline(histories: Sequence[Vector], *, lag: int = 1) -> AtOrigin:
     """Moments of each history up to its forecast origin; changes are over `lag` periods (the paper: one)."""
     if lag < 1:
-        raise DataError(f"Changes over {lag} periods make no sense; give a lag of 1 or more.", about="lag")
+        raise DataError(f"Changes over {lag} periods make no sense.", remedy="Give a lag of 1 or more.", about="lag")
     short = sum(len(history) < lag + SHORTEST - 1 for history in histories)
     if short:
         raise DataError(
-            f"{short} of {len(histories)} histories have fewer than {lag + SHORTEST - 1} values before their "
-            "forecast origin, too few for a standard deviation of changes; drop these series or start later.",
+            f"{short} of {len(histories)} histories have fewer than {lag + SHORTEST - 1} values before "
+            "their forecast origin, too few for a standard deviation of changes.",
+            remedy="Drop these series or start later.",
             about="histories",
         )
     width = max((len(history) for history in histories), default=0)
@@ -174,7 +175,8 @@ def standardise(
     sign = {"decline": -1.0, "increase": 1.0}.get(direction)
     if sign is None:
         raise DataError(
-            f"Direction {direction!r} is not known; large changes are 'decline', 'increase' or 'both'.",
+            f"Direction {direction!r} is not known.",
+            "Large changes are 'decline', 'increase' or 'both'.",
             about="direction",
         )
     spread = varying(base, policy=policy)
@@ -185,13 +187,14 @@ def standardise(
 def varying(base: AtOrigin, *, policy: Policy) -> Vector:
     """The standard deviations that the policy measures in, or a refusal where one is zero."""
     if policy not in ("relative", "absolute"):
-        raise DataError(f"Gold standard {policy!r} is not known; it is 'relative' or 'absolute'.", about="policy")
+        raise DataError(f"Gold standard {policy!r} is not known.", "It is 'relative' or 'absolute'.", about="policy")
     spread = base.change_sd if policy == "relative" else base.level_sd
     constant = int((~(spread > 0)).sum())
     if constant:
         raise DataError(
-            f"{constant} of {len(spread)} histories do not vary, so no change can be measured in their standard "
-            "deviations; drop those series.",
+            f"{constant} of {len(spread)} histories do not vary, so no change can be measured in their "
+            "standard deviations.",
+            remedy="Drop those series.",
             about="base",
         )
     return spread
@@ -225,7 +228,7 @@ def large_changes(
     beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
     if regression not in ("negative", "drop", "keep"):
         raise DataError(
-            f"Regression rule {regression!r} is not known; it is 'negative', 'drop' or 'keep'.", about="regression"
+            f"Regression rule {regression!r} is not known.", "It is 'negative', 'drop' or 'keep'.", about="regression"
         )
     rebound = beyond & jumped(base, cutoff=cutoff, policy=policy, direction=direction)
     return Standard(
@@ -254,8 +257,9 @@ def limit(cutoff: Cutoff, direction: Direction) -> float:
     if isinstance(cutoff, Mapping):
         if set(cutoff) != set(ONE_DIRECTION):
             raise DataError(
-                f"Cutoffs for {', '.join(map(str, cutoff)) or 'no direction'} were given. Two cutoffs are one for "
-                "'decline' and one for 'increase'. Give both, or one number.",
+                f"Cutoffs for {', '.join(map(str, cutoff)) or 'no direction'} were given.",
+                "Two cutoffs are one for 'decline' and one for 'increase'.",
+                "Give both, or one number.",
                 about="cutoff",
             )
         cutoff = cutoff["decline" if direction == "decline" else "increase"]
@@ -266,7 +270,7 @@ def normal_cutoff(cutoff: float) -> float:
     """The quantile of a normal law beyond which a change is large, in standard deviations."""
     if not 0.5 < cutoff < 1:
         raise DataError(
-            f"Cutoff {cutoff:g} is not a quantile of the upper half; give for example 0.95.", about="cutoff"
+            f"Cutoff {cutoff:g} is not a quantile of the upper half.", remedy="Give for example 0.95.", about="cutoff"
         )
     return float(ndtri(cutoff))
 
@@ -280,10 +284,14 @@ def smoothed_mean(counts: Matrix, *, smoothing: float = 0.05, start: int = 12) -
     """
     if not 0 < smoothing < 1:
         raise DataError(
-            f"Smoothing constant {smoothing:g} is not between 0 and 1; give for example 0.05.", about="smoothing"
+            f"Smoothing constant {smoothing:g} is not between 0 and 1.",
+            remedy="Give for example 0.05.",
+            about="smoothing",
         )
     if not 1 <= start < len(counts):
-        raise DataError(f"{start} starting months do not fit into {len(counts)} months; give fewer.", about="start")
+        raise DataError(
+            f"{start} starting months do not fit into {len(counts)} months.", remedy="Give fewer.", about="start"
+        )
     means = np.empty_like(counts, float)
     means[: start + 1] = counts[:start].mean(axis=0)
     for t in range(start + 1, len(counts)):
@@ -300,7 +308,9 @@ def top_of_each_month(standardised: Matrix, *, top: int = 5) -> Mask:
     """The `top` largest values of every month; equal values go to the earlier column."""
     months, series = standardised.shape
     if not 0 < top < series:
-        raise DataError(f"The top {top} of {series} series leave no negatives; ask for 1 to {series - 1}.", about="top")
+        raise DataError(
+            f"The top {top} of {series} series leave no negatives.", remedy=f"Ask for 1 to {series - 1}.", about="top"
+        )
     chosen = np.argsort(-standardised, axis=1, kind="stable")[:, :top]
     positive = np.zeros((months, series), bool)
     np.put_along_axis(positive, chosen, True, axis=1)

@@ -104,7 +104,7 @@ def read(
         wanted = [*names, *(name for name in optional if name in present)]
         table = frames.collect(frame.select(*wanted), step=f"read {what}")
         if not len(table):
-            raise DataError(f"No rows in the {what}; check the file or the filter that made it.", about=what)
+            raise DataError(f"No rows in the {what}.", remedy="Check the file or the filter that made it.", about=what)
         return {
             name: _numbers(table[name]) if name in numbers else labels(table[name], name=name, what=what)
             for name in wanted
@@ -117,8 +117,9 @@ def _refuse_periods(data: Any, what: str) -> None:
     found = [name for name, kind in kinds if str(kind).startswith("period[")]
     if found:
         raise DataError(
-            f"Column {found[0]!r} of the {what} holds periods of pandas. Periods are dates, text such as 2024-01 or "
-            "numbers. Use .dt.to_timestamp() or .astype(str).",
+            f"Column {found[0]!r} of the {what} holds periods of pandas.",
+            "Periods are dates, text such as 2024-01 or numbers.",
+            "Use .dt.to_timestamp() or .astype(str).",
             about="time",
         )
 
@@ -166,8 +167,9 @@ def labels(column: Any, *, name: str, what: str) -> Labels:
 
     if column.null_count:
         raise DataError(
-            f"{column.null_count} rows of the {what} have no `{name}`. Every row belongs to one. Fill it, or leave "
-            "these rows out.",
+            f"{column.null_count} rows of the {what} have no `{name}`.",
+            "Every row belongs to one.",
+            "Fill it, or leave these rows out.",
             about=what,
         )
     if pa.types.is_timestamp(column.type) and column.type.tz:
@@ -193,8 +195,9 @@ def _dated(values: np.ndarray) -> np.ndarray:
 
 def _zoned() -> DataError:
     return DataError(
-        "A column has times with a time zone. Days and hours of a calendar have none, and summer time would shift "
-        "them. Give local times without a zone.",
+        "A column has times with a time zone.",
+        "Days and hours of a calendar have none, and summer time would shift them.",
+        "Give local times without a zone.",
         about="time",
     )
 
@@ -220,8 +223,9 @@ def dates(known: np.ndarray) -> np.ndarray:
         first, second = (max(int(found[k]) for found in slashed if found) for k in (1, 2))
         if first <= 12 and second <= 12 and (first > 1 and second > 1):
             raise DataError(
-                f"Periods such as {spelled[0]!r} can be read as day and month or as month and day. Dates are read "
-                "without a doubt as 2024-01-31. Write them so.",
+                f"Periods such as {spelled[0]!r} can be read as day and month or as month and day.",
+                "Dates are read without a doubt as 2024-01-31.",
+                "Write them so.",
                 about="time",
             )
         day_first = second <= 12 if first > 12 or first == second == 1 else first == 1 and second <= 12
@@ -253,8 +257,9 @@ def _refuse_unordered(spelled: list[str]) -> None:
     ordered = sorted(spelled)
     if late or sorted(ordered, key=lambda text: numbers[text]) != ordered:
         raise DataError(
-            f"Periods such as {ordered[0]!r} and {ordered[-1]!r} are in another order as text than in time. Text is in "
-            "order if the year comes first and numbers have leading zeros. Write 2024-09, or give dates.",
+            f"Periods such as {ordered[0]!r} and {ordered[-1]!r} are in another order as text than in time.",
+            "Text is in order if the year comes first and numbers have leading zeros.",
+            "Write 2024-09, or give dates.",
             about="time",
         )
 
@@ -264,5 +269,5 @@ def _made(texts: list[str]) -> np.ndarray:
         return np.array(texts, "datetime64[D]")
     except ValueError:
         raise DataError(
-            "A period spells a day that does not exist. Dates are read as 2024-01-31. Correct it.", about="time"
+            "A period spells a day that does not exist.", "Dates are read as 2024-01-31.", "Correct it.", about="time"
         ) from None

@@ -89,7 +89,10 @@ def verify_command(
 
     if not 0 < scale < float("inf"):
         raise PrivacyError(
-            f"--scale {scale} leaves no noise to verify. It is a share above 0. Use 1, or 0.95 to test.", about="scale"
+            f"--scale {scale} leaves no noise to verify.",
+            "It is a share above 0.",
+            "Use 1, or 0.95 to test.",
+            about="scale",
         )
 
     def build(alpha: str, epsilon: str, delta: str | None) -> Mechanism:

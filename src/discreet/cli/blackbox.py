@@ -58,7 +58,9 @@ def load(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     if not module or not function:
         raise PlanError(
-            f"{name!r} names no function. It is written module:function. Example: mymodule:noisy_count.",
+            f"{name!r} names no function.",
+            "It is written module:function.",
+            "Example: mymodule:noisy_count.",
             about="function",
         )
     if str(Path.cwd()) not in sys.path:
@@ -67,17 +69,20 @@ def load(name: str) -> Callable[..., Any]:
         found = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
         raise PlanError(
-            f"Module {error.name!r} cannot be imported from {Path.cwd()}. Modules here and installed ones can. "
+            f"Module {error.name!r} cannot be imported from {Path.cwd()}.",
+            "Modules here and installed ones can.",
             "Run the command in the module's directory, or install it.",
             about="function",
         ) from None
     except AttributeError:
         raise PlanError(
-            f"Module {module!r} has no {function!r}. Name one of its functions.", about="function"
+            f"Module {module!r} has no {function!r}.", remedy="Name one of its functions.", about="function"
         ) from None
     if not callable(found):
         raise PlanError(
-            f"{name!r} is a {type(found).__name__}, not a function. Name a function of that module.", about="function"
+            f"{name!r} is a {type(found).__name__}, not a function.",
+            remedy="Name a function of that module.",
+            about="function",
         )
     return found  # type: ignore[no-any-return]
 
@@ -88,11 +93,14 @@ def parse(text: str, option: str) -> Any:
         return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
     except OSError:
         raise DataError(
-            f"{option} {text}: there is no such file. Write the data as JSON, or @ and a path.",
+            f"{option} {text}: there is no such file.",
+            remedy="Write the data as JSON, or @ and a path.",
             about=option.removeprefix("--"),
         ) from None
     except json.JSONDecodeError:
         raise DataError(
-            f"{option} is not JSON. Numbers, lists and objects are. Example: {option} '[1, 2, 3]'.",
+            f"{option} is not JSON.",
+            "Numbers, lists and objects are.",
+            f"Example: {option} '[1, 2, 3]'.",
             about=option.removeprefix("--"),
         ) from None

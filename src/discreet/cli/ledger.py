@@ -173,7 +173,7 @@ def budget(
         if not asked and (dataset or unit):
             known = ", ".join(f"{each.dataset!r} under {each.unit}" for each in book.budgets()) or "none"
             raise PlanError(
-                f"There is no such budget. The ledger has these: {known}. Name one of them.", about="dataset"
+                "There is no such budget.", f"The ledger has these: {known}.", "Name one of them.", about="dataset"
             )
     if as_json:
         changes = [each.to_dict() for each in lines]
@@ -207,7 +207,10 @@ def _opened(where: str) -> Ledger:
 
     if "://" not in where and not os.path.isfile(where):  # noqa: PTH113 (no error)
         raise PlanError(
-            f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.", about="ledger"
+            f"There is no ledger {where!r}.",
+            "It is a file, or postgresql://user@host/database.",
+            "Name one.",
+            about="ledger",
         )
     return Ledger.open(where, read_only=True)
 

@@ -163,7 +163,9 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise DataError(
-            f"Cutoff {text.strip()!r} is no number. A cutoff is a normal quantile. Give for example 0.95.",
+            f"Cutoff {text.strip()!r} is no number.",
+            "A cutoff is a normal quantile.",
+            "Give for example 0.95.",
             about="cutoff",
         ) from None
 

@@ -54,7 +54,7 @@ def posterior_command(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the text and the JSON carry the same notes
                 sampled = monte_carlo_audit(
-                    model, draws=draws, bins=bins, rng=seed, progress=lambda share: bar.update(task, completed=share)
+                    model, draws=draws, bins=bins, seed=seed, progress=lambda share: bar.update(task, completed=share)
                 )
             told["monte_carlo"] = sampled.to_dict()
     if as_json:

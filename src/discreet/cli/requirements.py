@@ -35,8 +35,9 @@ def requirements_command(
     Establishments(alpha), Pure(epsilon)  # refuse both before anything is computed
     if out is not None and (out.is_dir() or not out.resolve().parent.is_dir()):
         raise DataError(
-            f"--out {str(out)!r} cannot be a file: it is a folder, or its folder does not exist. "
-            "A page is one file in a folder that exists. Use for example --out requirements.html.",
+            f"--out {str(out)!r} cannot be a file: it is a folder, or its folder does not exist.",
+            "A page is one file in a folder that exists.",
+            "Use for example --out requirements.html.",
             about="out",
         )
     with Console(stderr=True).status("computing"):

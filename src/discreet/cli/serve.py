@@ -131,7 +131,8 @@ def _entrance(desk: Desk, host: str) -> str | None:
     if not desk.settings.accounts:
         if host != "localhost" and not _is_loopback(host):
             raise PlanError(
-                f"--host {host} was asked for a desk without accounts. Without them it answers to this machine only. "
+                f"--host {host} was asked for a desk without accounts.",
+                "Without them it answers to this machine only.",
                 "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`.",
                 about="host",
             )
@@ -140,8 +141,9 @@ def _entrance(desk: Desk, host: str) -> str | None:
     try:
         if not has_accounts(store):
             raise PlanError(
-                "The desk has accounts = true and nobody has one. Somebody must be able to log in. Add a person with "
-                "`discreet serve --add-account NAME --role administrator`.",
+                "The desk has accounts = true and nobody has one.",
+                "Somebody must be able to log in.",
+                "Add a person with `discreet serve --add-account NAME --role administrator`.",
                 about="accounts",
             )
     finally:
@@ -158,26 +160,31 @@ def _proxies(
     if not behind_tls:
         if proxy:
             raise PlanError(
-                f"--proxy {proxy[0]} was given without --behind-tls. The desk trusts a proxy only if it speaks TLS "
-                f"for the desk. Give both, or neither.",
+                f"--proxy {proxy[0]} was given without --behind-tls.",
+                "The desk trusts a proxy only if it speaks TLS for the desk.",
+                "Give both, or neither.",
                 about="proxy",
             )
         return []
     if certificate is not None:
         raise PlanError(
-            "--behind-tls was given with --certificate. TLS is spoken by the proxy or by the desk. Leave one out.",
+            "--behind-tls was given with --certificate.",
+            "TLS is spoken by the proxy or by the desk.",
+            "Leave one out.",
             about="behind_tls",
         )
     if not name:
         raise PlanError(
-            "--behind-tls was given without --name. The desk answers under the name that browsers use for the proxy. "
+            "--behind-tls was given without --name.",
+            "The desk answers under the name that browsers use for the proxy.",
             "Give it, for example --name desk.agency.example.",
             about="behind_tls",
         )
     if not desk.settings.accounts:
         raise PlanError(
-            "--behind-tls was asked for a desk without accounts. Without them it answers to this machine only. Set "
-            "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`.",
+            "--behind-tls was asked for a desk without accounts.",
+            "Without them it answers to this machine only.",
+            "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`.",
             about="behind_tls",
         )
     found = proxy or list(LOOPBACK)
@@ -199,7 +206,9 @@ def _add(desk: Desk, name: str, role: str) -> None:
     if sys.stdin.isatty():
         password = getpass.getpass(f"Password of {name}: ")
         if getpass.getpass("The same again: ") != password:
-            raise DataError("The two passwords differ. They must be the same. Run the command again.", about="password")
+            raise DataError(
+                "The two passwords differ.", "They must be the same.", "Run the command again.", about="password"
+            )
     else:
         password = sys.stdin.readline().rstrip("\n")
     store = DeskStore(desk.database)

@@ -42,7 +42,7 @@ def study(
     check_output(out.resolve())
     if data is not None and not data.exists():
         raise DataError(
-            f"Data {str(data)!r} do not exist. Name a file or a directory, or leave --data out.", about="data"
+            f"Data {str(data)!r} do not exist.", remedy="Name a file or a directory, or leave --data out.", about="data"
         )
     with progress_bar() as bar:
         task = bar.add_task(f"study {name}", total=1.0)

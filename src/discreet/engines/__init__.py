@@ -62,7 +62,10 @@ def open(engine: Name = "duckdb", **settings: Any) -> Engine:
     """Open an engine by name with its own settings; see `duckdb.DuckDB`, `memory.Memory` and `spark.Spark`."""
     if engine not in _MODULES:
         raise PlanError(
-            f"Engine {engine!r} is unknown. There are: {', '.join(_MODULES)}. Leave it out for duckdb.", about="engine"
+            f"Engine {engine!r} is unknown.",
+            f"There are: {', '.join(_MODULES)}.",
+            "Leave it out for duckdb.",
+            about="engine",
         )
     constructor = getattr(import_module(f"discreet.engines.{engine}"), _MODULES[engine])
     return cast("Engine", constructor(**settings))

@@ -40,7 +40,8 @@ class DuckDB:
             self.connection = connect(str(database), **given)
         except duckdb.Error as error:
             raise EngineError(
-                f"DuckDB cannot open {str(database)!r} with {given or 'its defaults'}: {str(error).splitlines()[0]} "
+                f"DuckDB cannot open {str(database)!r} with {given or 'its defaults'}: {str(error).splitlines()[0]}",
+                "A file that nobody else holds, and memory, can be opened.",
                 "Check that the path can be written and that no other process holds it, or leave it out for memory.",
                 about="database",
             ) from None

@@ -345,11 +345,13 @@ def require_java() -> None:
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:
         where = f"JAVA_HOME={home!r} has no bin/java" if home else "no `java` is on the PATH"
-        raise MissingExtra(f"The Spark engine needs Java {JAVA} or newer, but {where}. Install it: {INSTALL_JAVA}.")
+        raise MissingExtra(
+            f"The Spark engine needs Java {JAVA} or newer, but {where}.", remedy=f"Install it: {INSTALL_JAVA}."
+        )
     told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', told)
     if found is None or int(found[1]) < JAVA:
         version = f"version {found[1]}" if found else "of unknown version"
         raise MissingExtra(
-            f"The Spark engine needs Java {JAVA} or newer; {java!r} is {version}. Install {INSTALL_JAVA}."
+            f"The Spark engine needs Java {JAVA} or newer; {java!r} is {version}.", remedy=f"Install {INSTALL_JAVA}."
         )

@@ -134,7 +134,7 @@ def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "for
     for name, node in made.items():
         for column in columns(node):
             if column not in schema:
-                raise DataError(missing(column, schema.names(), name="the data"), about=about)
+                raise DataError(missing(column, schema.names(), name="the data", about=about))
             dated = node[1] == "days"
             if not (schema[column].is_temporal() if dated else schema[column].is_numeric()):
                 raise DataError(

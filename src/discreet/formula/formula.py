@@ -152,9 +152,11 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     Without `needs_random`, a formula of fixed terms only is read too.
     """
     if not isinstance(text, str):
-        raise FormulaError(f"A formula is text, not a {type(text).__name__}. Example: 'y ~ x + (1 | g)'.")
+        raise FormulaError(f"A formula is text, not a {type(text).__name__}.", "Example: 'y ~ x + (1 | g)'.")
     if len(text) > LONGEST:
-        raise FormulaError(f"The formula has {len(text):,} characters. It may have {LONGEST:,}. Leave terms out.")
+        raise FormulaError(
+            f"The formula has {len(text):,} characters.", f"It may have {LONGEST:,}.", "Leave terms out."
+        )
     reader = _Reader(text)
     response = reader.factor()
     if response.function not in ("", "log", "center", "scale"):
@@ -165,12 +167,12 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
         reader.fail(f"{reader.token!r} was not expected")
     if needs_random and not expression.random:
         raise FormulaError(
-            f"Formula {text!r} has no (... | group) term, so there is nothing to mix. "
-            "Add one such as (1 | county), or fit it by ordinary least squares."
+            f"Formula {text!r} has no (... | group) term, so there is nothing to mix.",
+            remedy="Add one such as (1 | county), or fit it by ordinary least squares.",
         )
     repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
     if repeated:
-        raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice; one is enough, so drop the other.")
+        raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice.", "One is enough, so drop the other.")
     fixed, random = expression.ordered(reader.seen), tuple(expression.random)
     return Formula(text, response, fixed, random, tuple(reader.made.items()), tuple(reader.offsets))
 
@@ -247,8 +249,9 @@ class _Reader:
 
     def fail(self, reason: str) -> NoReturn:
         raise FormulaError(
-            f"Formula {self.text!r} cannot be read: {reason}. It may use column names, numbers, + - * / : ^, "
-            f"{', '.join(FUNCTIONS)} and (... | group). Example: y ~ x + (1 | g)."
+            f"Formula {self.text!r} cannot be read: {reason}.",
+            f"It may use column names, numbers, + - * / : ^, {', '.join(FUNCTIONS)} and (... | group).",
+            "Example: y ~ x + (1 | g).",
         )
 
     def sum(self, *, implicit_intercept: bool) -> _Expression:

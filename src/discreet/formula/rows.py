@@ -68,7 +68,7 @@ def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
                 f"Column {column!r} is the response, so its sizes cannot explain it.", remedy="Name a group."
             )
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
+            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns, about="formula"))
         size = nw.len().over(column).cast(nw.Float64())
         if factor.function == "log_size":
             made = size.log()
@@ -125,7 +125,7 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
                 "Make the column first, and use it by its name.",
             )
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
+            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns, about="formula"))
     kinds = frozenset(c for c in model.columns if not schema[c].is_numeric())
     model = with_contrasts(model, kinds, contrasts)
     layout = lay_out(model, kinds)
@@ -268,7 +268,7 @@ def number_column(
 
     schema = frame.collect_schema()
     if name not in schema:
-        raise DataError(missing(name, schema.names(), name="the data"), about=about)
+        raise DataError(missing(name, schema.names(), name="the data", about=about))
     if not schema[name].is_numeric():
         raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
     column = frame.select(nw.col(name).cast(nw.Float64()))
@@ -361,12 +361,14 @@ def _numbers(column: Any, factor: Factor) -> Vector:
     if column.null_count or not np.isfinite(values).all():
         raise incomplete(factor.column)
     if factor.function == "log" and values.min() <= 0:
-        raise DataError(nonpositive_message(factor), about="formula")
+        raise nonpositive(factor)
     return values
 
 
-def nonpositive_message(factor: Factor) -> str:
-    return f"{factor} needs positive values, and {factor.column!r} has others. Shift the column or drop the log."
+def nonpositive(factor: Factor) -> DataError:
+    """The error for a logarithm of what has none."""
+    asked = f"{factor} needs positive values, and {factor.column!r} has others."
+    return DataError(asked, remedy="Shift the column or drop the log.", about="formula")
 
 
 def _learn(factor: Factor, x: Vector) -> dict[str, Any]:

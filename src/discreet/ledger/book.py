@@ -52,11 +52,11 @@ class Ledger:
         self._store = store
 
     @classmethod
-    def open(cls, where: str | Path, *, read_only: bool = False) -> Ledger:
+    def open(cls, ledger: str | Path, *, read_only: bool = False) -> Ledger:
         """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
         from discreet.ledger.store import Store
 
-        return cls(Store(where, read_only=read_only))
+        return cls(Store(ledger, read_only=read_only))
 
     @classmethod
     def in_memory(cls) -> Ledger:
@@ -106,10 +106,8 @@ class Ledger:
         """
         named(dataset, "dataset")
         if not total:
-            raise PrivacyError(
-                f"A budget of {amounts(total)} pays for nothing. It must be above 0. Give a positive total.",
-                about="total",
-            )
+            nothing = f"A budget of {amounts(total)} pays for nothing."
+            raise PrivacyError(nothing, "It must be above 0.", "Give a positive total.", about="total")
         with self._store.writing() as page:
             known = self._account(page, dataset, unit.key)
             if known is not None:
@@ -121,9 +119,10 @@ class Ledger:
             other = page.last(kind="budget", dataset=dataset)
             if other is not None and not allow_second_unit:
                 raise PrivacyError(
-                    f"A budget under {unit.key} was asked for {dataset!r}, which has one under {other.unit}. "
-                    "Losses under different units or alphas do not add up, so neither total would bound what the data "
-                    "give away. Release under the first unit, or pass allow_second_unit=True, which is recorded.",
+                    f"A budget under {unit.key} was asked for {dataset!r}, which has one under {other.unit}.",
+                    "Losses under different units or alphas do not add up, so neither total would bound what the "
+                    "data give away.",
+                    "Release under the first unit, or pass allow_second_unit=True, which is recorded.",
                     about="unit",
                 )
             return self._set_budget(
@@ -154,9 +153,8 @@ class Ledger:
         `unit`, or its key, may be left out where the data set has one budget.
         """
         if not reason.strip():
-            raise PrivacyError(
-                f"The budget of {dataset!r} cannot change without a reason. Say who decided and why.", about="reason"
-            )
+            unsaid = f"The budget of {dataset!r} cannot change without a reason."
+            raise PrivacyError(unsaid, remedy="Say who decided and why.", about="reason")
         with self._store.writing() as page:
             known = self._only_account(page, dataset) if unit is None else self._open_account(page, dataset, unit)
             changed, first = known.resized(known.total if total is None else total, policy), by or user()
@@ -201,15 +199,17 @@ class Ledger:
                 )
             if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
                 raise PrivacyError(
-                    f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, unit or "
-                    "details. A name stands for one request. Ask as before to resume it, or choose another name.",
+                    f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, "
+                    "unit or details.",
+                    "A name stands for one request.",
+                    "Ask as before to resume it, or choose another name.",
                     about="release",
                 )
             if page.last(kind="publish", dataset=dataset, release=release) is not None:
                 raise PrivacyError(
-                    f"Release {release!r} of {dataset!r} is already released (entry {earlier.seq}). Drawing it again "
-                    "would change what was released and reveal more than was paid for. Read its files, or choose "
-                    "another name.",
+                    f"Release {release!r} of {dataset!r} is already released (entry {earlier.seq}).",
+                    "Drawing it again would change what was released and reveal more than was paid for.",
+                    "Read its files, or choose another name.",
                     about="release",
                 )
             return earlier
@@ -227,7 +227,8 @@ class Ledger:
             charge = page.last(kind="charge", **where)
             if charge is None or charge.hash != entry.hash:
                 raise PrivacyError(
-                    f"Entry {entry.seq} is not a charge of this ledger. Only what was charged here can be published. "
+                    f"Entry {entry.seq} is not a charge of this ledger.",
+                    "Only what was charged here can be published.",
                     "Publish the entry that `ledger.charge(...)` returned.",
                     about="entry",
                 )
@@ -245,7 +246,9 @@ class Ledger:
             if earlier.payload["files"] != dict(files):
                 raise PrivacyError(
                     f"Release {entry.release!r} of {entry.dataset!r} is already released with other files (entry "
-                    f"{earlier.seq}). One charge pays for one draw. Discard these files and keep the released ones.",
+                    f"{earlier.seq}).",
+                    "One charge pays for one draw.",
+                    "Discard these files and keep the released ones.",
                     about="files",
                 )
             return earlier
@@ -330,7 +333,8 @@ class Ledger:
         if budget is None:
             there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
             raise PrivacyError(
-                f"{dataset!r} has no budget under {key}. The ledger has these: {there}. "
+                f"{dataset!r} has no budget under {key}.",
+                f"The ledger has these: {there}.",
                 "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`.",
                 about="dataset",
             )
@@ -342,14 +346,11 @@ class Ledger:
         if len(found) == 1:
             return found[0]
         if found:
-            raise PrivacyError(
-                f"{dataset!r} has budgets under {' and '.join(budget.unit for budget in found)}. One is changed at a "
-                "time. Name its unit.",
-                about="unit",
-            )
+            several = f"{dataset!r} has budgets under {' and '.join(budget.unit for budget in found)}."
+            raise PrivacyError(several, "One is changed at a time.", "Name its unit.", about="unit")
         there = ", ".join(dict.fromkeys(repr(budget.dataset) for budget in every)) or "none"
         raise PrivacyError(
-            f"{dataset!r} has no budget. The ledger has budgets of: {there}. Name one of these.", about="dataset"
+            f"{dataset!r} has no budget.", f"The ledger has budgets of: {there}.", "Name one of these.", about="dataset"
         )
 
     def _spent(self, page: LedgerTransaction, dataset: str, unit: str) -> Loss:
@@ -397,19 +398,18 @@ def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
     try:
         return dict(json.loads(canonical(dict(details))))
     except (TypeError, ValueError):
-        raise PrivacyError(
-            f"The details of release {release!r} cannot be written as JSON. They hold public parameters: text, finite "
-            "numbers, booleans, lists and mappings of these. Convert or leave out the rest.",
-            about="details",
-        ) from None
+        unwritten = f"The details of release {release!r} cannot be written as JSON."
+        hold = "They hold public parameters: text, finite numbers, booleans, lists and mappings of these."
+        raise PrivacyError(unwritten, hold, "Convert or leave out the rest.", about="details") from None
 
 
 def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
     found = files.values() if isinstance(files, Mapping) and isinstance(entry, Entry) else ()
     if not found or not all(re.fullmatch("[0-9a-f]{64}", str(digest)) for digest in found):
         raise PrivacyError(
-            "What is published is a charge, as `ledger.charge(...)` gave it, with its files. Each has a name and its "
-            "SHA-256 in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest().",
+            "What is published is a charge, as `ledger.charge(...)` gave it, with its files.",
+            "Each has a name and its SHA-256 in 64 hexadecimal digits.",
+            "Compute them with hashlib.sha256(...).hexdigest().",
             about="files",
         )
 

@@ -42,16 +42,20 @@ class Budget:
         """This budget, if it is what is asked for again; without a policy, the one that is there stays."""
         if policy not in (None, self.policy):
             raise PrivacyError(
-                f"Another amount for each {'period' if policy is None else policy.each} was asked for {self.dataset!r} "
-                "than its budget has. A budget is opened once. Use what it has, or change it on purpose with "
-                "`ledger.change_budget(..., policy=..., reason=..., confirmed_by=...)`.",
+                f"Another amount for each {'period' if policy is None else policy.each} was asked for "
+                f"{self.dataset!r} than its budget has.",
+                "A budget is opened once.",
+                "Use what it has, or change it on purpose with `ledger.change_budget(..., policy=..., "
+                "reason=..., confirmed_by=...)`.",
                 about="policy",
             )
         if type(self.total) is not type(total) or self.total != total:
             raise PrivacyError(
-                f"A budget of {amounts(total)} was asked for {self.dataset!r}, which has one of {amounts(self.total)} "
-                f"under {self.unit} with {amounts(self.spent)} spent. A budget is opened once. Use that total, or "
-                "change it on purpose with `ledger.change_budget(..., reason=..., confirmed_by=...)`.",
+                f"A budget of {amounts(total)} was asked for {self.dataset!r}, which has one of "
+                f"{amounts(self.total)} under {self.unit} with {amounts(self.spent)} spent.",
+                "A budget is opened once.",
+                "Use that total, or change it on purpose with `ledger.change_budget(..., reason=..., "
+                "confirmed_by=...)`.",
                 about="total",
             )
         return self
@@ -61,14 +65,14 @@ class Budget:
         price = _priced(loss, self.total)
         after = self.spent + price
         if not (type(after) is type(self.total) and after <= self.total):
-            raise BudgetExceeded(self._refusal(price, release), about=next(iter(price.amounts)))
+            raise BudgetExceeded(*self._refusal(price, release), about=next(iter(price.amounts)))
         if self.policy is None:
             return replace(self, spent=after)
         about = str(self.policy.period(period, release=release, known=self.periods))
         name, amount = next(iter(price.amounts.items()))
         used = self.periods.get(about, Fraction(0)) + amount
         if used > self.policy.limit:
-            raise BudgetExceeded(self._beyond(about, name, amount, release), about=name)
+            raise BudgetExceeded(*self._beyond(about, name, amount, release), about=name)
         return replace(self, spent=after, periods={**self.periods, about: used})
 
     @classmethod
@@ -76,8 +80,10 @@ class Budget:
         """A new account, in which no period may cost more than all together."""
         if policy is not None and policy.beyond(total):
             raise PrivacyError(
-                f"{readable(policy.limit)} for each {policy.each} was asked for {dataset!r}, with {amounts(total)} in "
-                f"all. One {policy.each} may not cost more than all together. Lower it.",
+                f"{readable(policy.limit)} for each {policy.each} was asked for {dataset!r}, with "
+                f"{amounts(total)} in all.",
+                f"One {policy.each} may not cost more than all together.",
+                "Lower it.",
                 about="policy",
             )
         return cls(dataset, unit, total, total.zero(), policy)
@@ -88,23 +94,24 @@ class Budget:
             most = max(self.periods.values(), default=Fraction(0))
             if policy.limit < most or (self.policy is not None and policy.each != self.policy.each):
                 raise PrivacyError(
-                    f"The budget of {self.dataset!r} cannot have {readable(policy.limit)} for each {policy.each}: its "
-                    f"releases are dated, and one period has spent {readable(most)}. Give at least that, for periods "
-                    "of the same kind.",
+                    f"The budget of {self.dataset!r} cannot have {readable(policy.limit)} for each {policy.each}: "
+                    f"its releases are dated, and one period has spent {readable(most)}.",
+                    remedy="Give at least that, for periods of the same kind.",
                     about="policy",
                 )
             if self.policy is None and self.spent:
                 raise PrivacyError(
-                    f"The budget of {self.dataset!r} cannot be divided among periods: {amounts(self.spent)} is spent "
-                    "on releases that name none. Amounts for periods are set before anything is spent. Open a budget "
-                    "under another name for the series.",
+                    f"The budget of {self.dataset!r} cannot be divided among periods: {amounts(self.spent)} is "
+                    "spent on releases that name none.",
+                    "Amounts for periods are set before anything is spent.",
+                    "Open a budget under another name for the series.",
                     about="policy",
                 )
         if type(total) is not type(self.total) or not self.spent <= total:
             raise PrivacyError(
                 f"The budget of {self.dataset!r} cannot become {amounts(total)}: it counts "
-                f"{' and '.join(self.total.amounts)} and {amounts(self.spent)} is spent. "
-                f"Give a total of at least {amounts(self.spent)} in the same parameters.",
+                f"{' and '.join(self.total.amounts)} and {amounts(self.spent)} is spent.",
+                remedy=f"Give a total of at least {amounts(self.spent)} in the same parameters.",
                 about="total",
             )
         return replace(self, total=total, policy=policy or self.policy)
@@ -126,27 +133,28 @@ class Budget:
             for period, spent in sorted(self.periods.items())
         }
 
-    def _beyond(self, period: str, name: str, amount: Fraction, release: str) -> str:
+    def _beyond(self, period: str, name: str, amount: Fraction, release: str) -> tuple[str, str, str]:
         assert self.policy is not None
         left = self.left_in(period)
         return (
-            f"Release {release!r} asks for {name}={readable(amount)} about {period}. Of {readable(self.policy.limit)} "
-            f"for each {self.policy.each} of {self.dataset!r}, {readable(left or Fraction(0))} is left for it. "
-            "Nothing was spent. Ask for less, or ask the owner of the data to change the policy in the ledger."
+            f"Release {release!r} asks for {name}={readable(amount)} about {period}.",
+            f"Of {readable(self.policy.limit)} for each {self.policy.each} of {self.dataset!r}, "
+            f"{readable(left or Fraction(0))} is left for it. Nothing was spent.",
+            "Ask for less, or ask the owner of the data to change the policy in the ledger.",
         )
 
-    def _refusal(self, price: Loss, release: str) -> str:
+    def _refusal(self, price: Loss, release: str) -> tuple[str, str, str]:
         left = self.remaining.amounts
         missing = {name: asked - left.get(name, Fraction(0)) for name, asked in price.amounts.items()}
         short = ", ".join(f"{name}={readable(gap)}" for name, gap in missing.items() if gap > 0)
         advice = f"Ask for at most {amounts(self.remaining)}" if self.remaining else "Use what is already released"
         return (
-            f"Release {release!r} asks for more than {self.dataset!r} has left under {self.unit}.\n"
-            f"  Requested:  {amounts(price)}\n"
+            f"Release {release!r} asks for more than {self.dataset!r} has left under {self.unit}.",
+            f"\n  Requested:  {amounts(price)}\n"
             f"  Remaining:  {amounts(self.remaining)}\n"
-            f"  Difference: {short}\n"
-            f"Nothing was spent. {advice}, or ask the owner of the data to raise the budget with "
-            "`ledger.change_budget(..., reason=..., confirmed_by=...)`."
+            f"  Difference: {short}\nNothing was spent.",
+            f"{advice}, or ask the owner of the data to raise the budget with "
+            "`ledger.change_budget(..., reason=..., confirmed_by=...)`.",
         )
 
 
@@ -176,7 +184,8 @@ def _priced(loss: Loss, total: Loss) -> Loss:
     if type(price) is type(total) or isinstance(price, Approximate):
         return price
     raise PrivacyError(
-        f"A loss of {amounts(loss)} cannot be paid from a budget in {' and '.join(total.amounts)}: no epsilon bounds "
-        "it. Open the budget in rho, or convert with `.to_approximate(delta)` and open it in epsilon and delta.",
+        f"A loss of {amounts(loss)} cannot be paid from a budget in {' and '.join(total.amounts)}: no "
+        "epsilon bounds it.",
+        remedy="Open the budget in rho, or convert with `.to_approximate(delta)` and open it in epsilon and delta.",
         about="loss",
     )

@@ -14,8 +14,9 @@ def second_person(first: str, second: str | None, dataset: str) -> str:
     other = (second or "").strip()
     if not other or other.casefold() == first.strip().casefold():
         raise PrivacyError(
-            f"The budget of {dataset!r} cannot be raised by {first!r} alone. Two people raise a budget, and both are "
-            "named in the ledger. Have a colleague confirm it, and give their name too.",
+            f"The budget of {dataset!r} cannot be raised by {first!r} alone.",
+            "Two people raise a budget, and both are named in the ledger.",
+            "Have a colleague confirm it, and give their name too.",
             about="confirmed_by",
         )
     return other

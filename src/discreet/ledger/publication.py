@@ -65,8 +65,9 @@ def release_once(
             return _shown(published, folder)
         if taken:
             raise PrivacyError(
-                f"Release {release!r} cannot be put in {str(folder)!r}: what is there was not released by this ledger. "
-                "Nothing was spent. Choose another folder, or move that away.",
+                f"Release {release!r} cannot be put in {str(folder)!r}: what is there was not released by this ledger.",
+                "Nothing was spent.",
+                "Choose another folder, or move that away.",
                 about="folder",
             )
         for earlier in unpublished:
@@ -109,8 +110,9 @@ def check_release(ledger: Ledger, manifest: Path) -> str:
         seal = str(json.loads(manifest.read_text(encoding="utf-8"))["ledger"]["hash"])
     except (OSError, ValueError, KeyError, TypeError):
         raise PlanError(
-            f"{str(manifest)!r} does not say which ledger entry paid for it. A release has a JSON file with the hash "
-            "of its charge. Give the path of that file, usually release.json.",
+            f"{str(manifest)!r} does not say which ledger entry paid for it.",
+            "A release has a JSON file with the hash of its charge.",
+            "Give the path of that file, usually release.json.",
             about="manifest",
         ) from None
     charge = ledger.find(seal)
@@ -128,8 +130,10 @@ def _same_request(ledger: Ledger, published: Entry, *, unit: Unit, loss: Loss, d
     charge = ledger.charged(published.dataset, str(published.release))
     if charge is None or not charge.pays_for(unit=unit.key, loss=loss, details=details):
         raise PrivacyError(
-            f"Release {published.release!r} of {published.dataset!r} is already released (entry {published.seq}) with "
-            "another loss, unit or details. A name stands for one request. Choose another name.",
+            f"Release {published.release!r} of {published.dataset!r} is already released (entry "
+            f"{published.seq}) with another loss, unit or details.",
+            "A name stands for one request.",
+            "Choose another name.",
             about="release",
         )
 
@@ -140,9 +144,10 @@ def _give_way(ledger: Ledger, dataset: str, release: str, **request: Any) -> Non
     if published is not None:
         _same_request(ledger, published, **request)
         raise DiscreetError(
-            f"Another draw of release {release!r} of {dataset!r} was published meanwhile (entry {published.seq}); this "
-            "one was dropped. One charge pays for one draw, and nothing more was spent. Run the plan again from the "
-            "folder that holds the published files.",
+            f"Another draw of release {release!r} of {dataset!r} was published meanwhile (entry "
+            f"{published.seq}); this one was dropped.",
+            "One charge pays for one draw, and nothing more was spent.",
+            "Run the plan again from the folder that holds the published files.",
             about="release",
         )
 
@@ -168,7 +173,8 @@ def _staging(folder: Path, dataset: str, release: str) -> Path:
 
 def _unwritable(folder: Path, release: str, error: OSError) -> PrivacyError:
     return PrivacyError(
-        f"Release {release!r} cannot be written to {str(folder)!r}: {error.strerror}. Nothing was spent. "
+        f"Release {release!r} cannot be written to {str(folder)!r}: {error.strerror}.",
+        "Nothing was spent.",
         "Choose a folder that this user can write.",
         about="folder",
     )
@@ -227,9 +233,10 @@ def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entr
             return published
     if not files <= fingerprints(folder).items():
         raise PrivacyError(
-            f"Release {published.release!r} of {published.dataset!r} was released (entry {published.seq}), but "
-            f"{str(folder)!r} does not hold its files as they were. Drawing them again would reveal more than was paid "
-            "for. Bring the files back, name the folder they are in, or pay for a release under another name.",
+            f"Release {published.release!r} of {published.dataset!r} was released (entry "
+            f"{published.seq}), but {str(folder)!r} does not hold its files as they were.",
+            "Drawing them again would reveal more than was paid for.",
+            "Bring the files back, name the folder they are in, or pay for a release under another name.",
             about="release",
         )
     return published

@@ -104,7 +104,6 @@ class Store:
                 (Argument("ledger", where), " is not where a ledger is."),
                 "It is a path, or the address of a database.",
                 ("Use for example ", Argument("ledger", "ledger.db"), "."),
-                about="ledger",
             )
         if not isinstance(read_only, bool):
             words = (Argument("read_only", read_only), " is neither yes nor no.")
@@ -142,7 +141,7 @@ class Store:
         """The only writer, until the block ends; what it appended is durable then, or was never there."""
         if self.read_only:
             raise LedgerError(
-                f"Ledger {self.label} was opened to be read. Nothing was written. Open it without read_only."
+                f"Ledger {self.label} was opened to be read.", "Nothing was written.", "Open it without read_only."
             )
         with self._transaction(writes=True) as connection:
             yield LedgerTransaction(connection)
@@ -172,13 +171,14 @@ class Store:
             yield
         except EntryError as fault:
             raise LedgerError(
-                f"Ledger {self.label} is broken: {fault}. Nothing was written. "
-                "Run `discreet ledger verify` on it, and go back to a copy that is intact."
+                f"Ledger {self.label} is broken: {fault}.",
+                "Nothing was written.",
+                "Run `discreet ledger verify` on it, and go back to a copy that is intact.",
             ) from None
         except SQLAlchemyError as error:
-            raise LedgerError(self._explained(error)) from None
+            raise LedgerError(*self._explained(error)) from None
 
-    def _explained(self, error: SQLAlchemyError) -> str:
+    def _explained(self, error: SQLAlchemyError) -> tuple[str, str, str]:
         cause = str(getattr(error, "orig", None) or error).strip()
         in_query = [str(value) for name, value in self.url.query.items() if "password" in name]
         for secret in filter(None, [self.url.password, *in_query]):
@@ -195,7 +195,7 @@ class Store:
             way_out = "Check host, database, user and rights with `psql`; no noise may be drawn until this works."
         else:
             way_out = "Check the disk and the path; no noise may be drawn until this works."
-        return f"Ledger {self.label} failed: {cause}. Nothing was released. {way_out}"
+        return f"Ledger {self.label} failed: {cause}.", "Nothing was released.", way_out
 
     def _engine(self) -> sa.Engine:
         if self.is_postgres:
@@ -254,8 +254,9 @@ class Store:
 
     def _not_a_ledger(self, reason: str, kind: type[LedgerError] = LedgerError) -> LedgerError:
         return kind(
-            f"{self.label} is a database but not a ledger of this version: {reason}. Nothing was written. "
-            "Name another place for the ledger, or the ledger that you mean."
+            f"{self.label} is a database but not a ledger of this version: {reason}.",
+            "Nothing was written.",
+            "Name another place for the ledger, or the ledger that you mean.",
         )
 
 
@@ -350,18 +351,18 @@ def _url(where: str | Path | None) -> URL:
         url = make_url(str(where))
     except (ArgumentError, ValueError):
         raise LedgerError(
-            "The ledger's address cannot be read. A ledger is a file, sqlite:///path or postgresql://user@host/name. "
+            "The ledger's address cannot be read.",
+            "A ledger is a file, sqlite:///path or postgresql://user@host/name.",
             "Write one of these; characters such as @ in a password are written as %40.",
-            about="ledger",
         ) from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() == "sqlite":
         return url
     raise LedgerError(
-        f"A ledger in {url.get_backend_name()!r} is not possible. It lives in SQLite or PostgreSQL. "
+        f"A ledger in {url.get_backend_name()!r} is not possible.",
+        "It lives in SQLite or PostgreSQL.",
         "Give a file, sqlite:///path or postgresql://user@host/database.",
-        about="ledger",
     )
 
 
@@ -384,27 +385,25 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
 
 
 def _check_path(path: Path, *, read_only: bool) -> None:
-    place, folder = repr(str(path)), repr(str(path.parent))
+    place, unwritten = repr(str(path)), "Nothing was written."
+    a_ledger = "A ledger is a file, or a database by its address."
     if str(path) in ("", ".", ":memory:"):
-        raise LedgerError(
-            f"{place} is not a file for a ledger. Give a path; for a throw-away use Ledger.in_memory().", about="ledger"
-        )
+        in_memory = "Give a path; for a throw-away use Ledger.in_memory()."
+        raise LedgerError(f"{place} is not a file for a ledger.", a_ledger, in_memory)
+    try:
+        is_there = path.exists()
+    except PermissionError:
+        closed = f"The folder of the ledger {place} is closed to this user."
+        raise LedgerError(closed, unwritten, "Ask for the right to look into it.") from None
     if path.is_dir():
-        raise LedgerError(
-            f"{place} is a folder, not a ledger. Give the path of a file in it, such as ledger.db.", about="ledger"
-        )
-    if read_only and not path.exists():
-        raise LedgerError(
-            f"There is no ledger at {place}. Nothing was written. Check the path; the first budget makes the ledger.",
-            about="ledger",
-        )
+        in_it = "Give the path of a file in it, such as ledger.db."
+        raise LedgerError(f"{place} is a folder, not a ledger.", a_ledger, in_it)
+    if read_only and not is_there:
+        first = "Check the path; the first budget makes the ledger."
+        raise LedgerError(f"There is no ledger at {place}.", unwritten, first)
     if not path.parent.is_dir():
-        raise LedgerError(
-            f"There is no folder {folder} for a ledger. Nothing was written. Make the folder first.", about="ledger"
-        )
-    if not read_only and not (os.access(path if path.exists() else path.parent, os.W_OK)):
-        raise LedgerError(
-            f"The ledger {place} cannot be written by this user. Nothing was written. "
-            "Ask for the right to write it, or open it with read_only=True to look at it.",
-            about="ledger",
-        )
+        nowhere = f"There is no folder {str(path.parent)!r} for a ledger."
+        raise LedgerError(nowhere, unwritten, "Make the folder first.")
+    if not read_only and not os.access(path if is_there else path.parent, os.W_OK):
+        right = "Ask for the right to write it, or open it with read_only=True to look at it."
+        raise LedgerError(f"The ledger {place} cannot be written by this user.", unwritten, right)

@@ -100,7 +100,7 @@ def fit_blocks(
     data: Any,
     *,
     blocks: int,
-    rng: np.random.Generator | int,
+    seed: int,
     method: Method = "REML",
     progress: Callable[[int, int], None] | None = None,
 ) -> Blocks:
@@ -113,7 +113,8 @@ def fit_blocks(
     design = Design.of(layout, cells.codes, learned.levels)
     if not is_one_intercept(design):
         raise FitError(
-            f"Blocks are fitted to one random intercept, and {formula!r} has more. Use one (1 | group).",
+            f"Blocks are fitted to one random intercept, and {formula!r} has more.",
+            remedy="Use one (1 | group).",
             about="formula",
         )
     refuse_unidentifiable(design, rows.count)
@@ -122,16 +123,20 @@ def fit_blocks(
         raise FitError(
             (
                 Argument("blocks", blocks),
-                f" leaves {size} rows per block of {rows.count}; ask for 1 to {rows.count // 2}.",
+                f" leaves {size} rows per block of {rows.count}.",
             ),
+            "A block has two rows at least.",
+            f"Ask for 1 to {rows.count // 2}.",
             about="blocks",
         )
-    order = np.random.default_rng(rng).permutation(rows.count)[: blocks * size].reshape(blocks, size)
+    order = np.random.default_rng(seed).permutation(rows.count)[: blocks * size].reshape(blocks, size)
     XX = products(cells, layout.fixed, layout.fixed, design.levels)
     kept = independent(XX)
     if len(kept) < len(XX):
         raise FitError(
-            f"Fixed columns of {formula!r} are combinations of others, in every block. Drop them.", about="formula"
+            f"Fixed columns of {formula!r} are combinations of others, in every block.",
+            remedy="Drop them.",
+            about="formula",
         )
     origin = origin_of(cells, XX, design, kept)
     per_chunk = max(1, CHUNK_NUMBERS // (size * (len(design.names) + 1)))

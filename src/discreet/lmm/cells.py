@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
 from discreet.formula.design import Codes, Layout, Levels, Monomial
 from discreet.formula.formula import Factor
 from discreet.formula.rows import (
@@ -25,7 +24,7 @@ from discreet.formula.rows import (
     encode,
     given_order,
     incomplete,
-    nonpositive_message,
+    nonpositive,
     refuse_empty,
     values_of,
 )
@@ -301,7 +300,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
         if found[f"bad {factor.column}"]:
             raise incomplete(factor.column)
         if factor.function == "log" and found[f"least {factor.column}"] <= 0:
-            raise DataError(nonpositive_message(factor), about="formula")
+            raise nonpositive(factor)
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]
         scaled = factor.function in ("center", "scale")
         states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}

@@ -155,7 +155,8 @@ def _statistics(cells: CellSums, design: Design, *, weighted: bool) -> Moments |
         found: Moments | Gram = moments_of(cells, design) if plain else gram_of(cells, design)
     if not np.isfinite(found.joint).all():
         raise FitError(
-            "Squares of a column are too large for a double. Give it in a larger unit, such as millions.",
+            "Squares of a column are too large for a double.",
+            remedy="Give it in a larger unit, such as millions.",
             about="formula",
         )
     return found
@@ -212,13 +213,15 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
         levels, name = len(random.grouping), random.term.name
         if levels < 2:
             raise Unidentified(
-                f"Grouping factor {name!r} has one level; {random.term} needs at least two. Drop the term.",
+                f"Grouping factor {name!r} has one level; {random.term} needs at least two.",
+                remedy="Drop the term.",
                 about="formula",
             )
         if random.effects >= rows:
             raise Unidentified(
-                f"Term {random.term} has {random.effects:,} effects but there are only {rows:,} rows, so its variance "
-                "and the residual's cannot be separated. Drop a slope, or group rows more coarsely.",
+                f"Term {random.term} has {random.effects:,} effects but there are only {rows:,} rows, so its "
+                "variance and the residual's cannot be separated.",
+                remedy="Drop a slope, or group rows more coarsely.",
                 about="formula",
             )
 
@@ -226,18 +229,22 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
 def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> None:
     if rows <= columns:
         raise FitError(
-            f"The model has {columns} fixed effects but only {rows} rows. Use fewer, or collect more rows.",
+            f"The model has {columns} fixed effects but only {rows} rows.",
+            remedy="Use fewer, or collect more rows.",
             about="formula",
         )
     squares = statistics.yy if isinstance(statistics, Moments) else statistics.joint[-1, -1]
     if not np.isfinite(squares):
         raise FitError(
-            "Squares of the response are too large for a double. Give it in a larger unit, such as millions.",
+            "Squares of the response are too large for a double.",
+            remedy="Give it in a larger unit, such as millions.",
             about="formula",
         )
     if squares <= 0:
         raise FitError(
-            "The response is constant, so there is no variance to divide. Check the response column.", about="formula"
+            "The response is constant, so there is no variance to divide.",
+            remedy="Check the response column.",
+            about="formula",
         )
 
 

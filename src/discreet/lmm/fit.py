@@ -93,8 +93,8 @@ class MixedFit(LikelihoodFit):
         if isinstance(self.statistics, Moments):
             return self.statistics
         raise FitError(
-            f"{self.formula!r} is not summed up in moments: only a single random intercept is. "
-            "Use one term such as (1 | county).",
+            f"{self.formula!r} is not summed up in moments: only a single random intercept is.",
+            remedy="Use one term such as (1 | county).",
             about="formula",
         )
 
@@ -370,7 +370,8 @@ class MixedFit(LikelihoodFit):
     def _open_frame(self) -> AnyFrame:
         if self.frame is None:
             raise FitError(
-                "This fit was stored, and its data were not. Estimates and predictions for given data are possible. "
+                "This fit was stored, and its data were not.",
+                "Estimates and predictions for given data are possible.",
                 "Fit the formula to the data again.",
                 about="data",
             )

@@ -175,7 +175,8 @@ def _problem(
         squares = [np.square(Z).sum() for Z in random]
     if not np.isfinite(XX).all() or not np.isfinite(squares).all():
         raise FitError(
-            "Squares of a column are too large for a double. Give it in a larger unit, such as millions.",
+            "Squares of a column are too large for a double.",
+            remedy="Give it in a larger unit, such as millions.",
             about="formula",
         )
     kept = independent(XX)

@@ -45,8 +45,8 @@ def random_part(
     group = term.grouping.codes(rows.codes)
     if new_levels == "error" and (group < 0).any():
         raise DataError(
-            f"Grouping factor {term.term.name!r} of the new data has levels the fit never saw. "
-            'Drop those rows, or pass new_levels="zero" to predict them without a random effect.',
+            f"Grouping factor {term.term.name!r} of the new data has levels the fit never saw.",
+            remedy='Drop those rows, or pass new_levels="zero" to predict them without a random effect.',
             about="data",
         )
     values = np.vstack([effects, np.zeros(effects.shape[1])])
@@ -67,7 +67,7 @@ def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
     schema = frame.collect_schema()
     for column in design.layout.model.columns[1:]:
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the new data"), about="data")
+            raise DataError(missing(column, schema.names(), name="the new data", about="data"))
     refuse_kinds(schema, design.layout, response=False)
     rows, _ = read_rows(frame, design.layout, learned, response=False)
     grouping = {column for term in design.random for column in term.grouping.columns}
@@ -76,7 +76,8 @@ def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
         if (rows.codes[column] < 0).any():
             also = " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
             raise DataError(
-                f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
+                f"Column {column!r} of the new data has levels the fit never saw.",
+                remedy=f"Drop those rows.{also}",
                 about="data",
             )
     return rows

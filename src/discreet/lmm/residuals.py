@@ -285,7 +285,7 @@ def _column(frame: AnyFrame, name: Any, about: str) -> Any:
 
     schema = frame.collect_schema()
     if name not in schema.names():
-        raise DataError(missing(str(name), schema.names(), name="the data"), about=about)
+        raise DataError(missing(str(name), schema.names(), name="the data", about=about))
     column = frame.select(nw.col(name))
     held = collect(column, step=about) if isinstance(column, nw.LazyFrame) else column
     return held[name].to_arrow() if isinstance(held, nw.DataFrame) else held[name]

@@ -250,7 +250,7 @@ def exact_fit_refused() -> Iterator[None]:
         yield
     except np.linalg.LinAlgError:
         raise FitError(
-            "The fixed effects reproduce the response exactly, so no variance is left to estimate. "
-            "Use fewer fixed effects, or check that the response is not computed from them.",
+            "The fixed effects reproduce the response exactly, so no variance is left to estimate.",
+            remedy="Use fewer fixed effects, or check that the response is not computed from them.",
             about="formula",
         ) from None

@@ -148,5 +148,5 @@ def require(holds: bool, asked: str, possible: str) -> None:
     """Refuse a parameter for which a law does not exist."""
     if not holds:
         raise PrivacyError(
-            f"{asked} is not a law of noise. The law exists for {possible}. Change that parameter.", about="law"
+            f"{asked} is not a law of noise.", f"The law exists for {possible}.", "Change that parameter.", about="law"
         )

@@ -121,8 +121,9 @@ def draw_on_grid(
     """Draw scale * Z rounded to the nearest multiple of `grid`, a power of two."""
     if not (grid > 0 and math.isfinite(grid) and math.frexp(grid)[0] == 0.5):
         raise PrivacyError(
-            f"The grid {grid} is not a power of two, so its multiples are not exact numbers. "
-            "Grids such as 2**-10 are. Use the next smaller power of two.",
+            f"The grid {grid} is not a power of two, so its multiples are not exact numbers.",
+            "Grids such as 2**-10 are.",
+            "Use the next smaller power of two.",
             about="grid",
         )
     scale = _check("scale", scale, minimum=0)
@@ -130,8 +131,9 @@ def draw_on_grid(
         steps = scale / grid
     if not np.array_equal(steps * grid, scale):
         raise PrivacyError(
-            f"The grid {grid} is too far from the scale: their ratio is not a number of double precision. "
-            "The ratio must lie between 1e-300 and 1e300. Choose a grid closer to the scale.",
+            f"The grid {grid} is too far from the scale: their ratio is not a number of double precision.",
+            "The ratio must lie between 1e-300 and 1e300.",
+            "Choose a grid closer to the scale.",
             about="grid",
         )
     return np.asarray(draw_integers(law, scale=steps, source=source, exact=exact) * grid)
@@ -229,8 +231,9 @@ def _check(name: str, values: ArrayLike, minimum: float = -math.inf) -> Vector:
     values = np.asarray(values, dtype=np.float64)
     if not np.all(np.isfinite(values) & (values >= minimum)):
         raise PrivacyError(
-            f"A {name} of the noise is not a number{_AT_LEAST.get(minimum, '')}. "
-            f"Each must be finite. Check the formula that made the {name}.",
+            f"A {name} of the noise is not a number{_AT_LEAST.get(minimum, '')}.",
+            "Each must be finite.",
+            f"Check the formula that made the {name}.",
             about=name,
         )
     return values

@@ -85,8 +85,10 @@ class Transform:
             case Gaussian():
                 return cls(_gaussian, words=2)
         raise PrivacyError(
-            f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
-            "RadialPolynomial, Rings, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws.",
+            f"There is no sampler for {law!r}.",
+            "Noise can follow Laplace, DiscreteLaplace, Polynomial, RadialPolynomial, Rings, Staircase, "
+            "GeneralisedCauchy or Gaussian.",
+            "Choose one of these laws.",
             about="law",
         )
 

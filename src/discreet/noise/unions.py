@@ -57,8 +57,9 @@ def draw_unions(law: Rings, *, sizes: Integers, scale: ArrayLike, source: Source
     table = check_scale(scale)
     if not (table.min(initial=1.0) >= NARROWEST and table.max(initial=1.0) <= 1 / NARROWEST):
         raise PrivacyError(
-            "A scale of the noise is very small or very large. Noise for every union has scales between 2**-100 and "
-            "2**100. Count in other units.",
+            "A scale of the noise is very small or very large.",
+            "Noise for every union has scales between 2**-100 and 2**100.",
+            "Count in other units.",
             about="scale",
         )
     draws = np.empty((len(sizes), law.d), dtype=np.int64)

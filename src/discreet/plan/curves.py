@@ -142,7 +142,7 @@ def _counts(query: CountQuery, sizes: PublicSizes | None) -> tuple[Integers, boo
     jobs = jobs[jobs > 0]
     if not len(jobs):
         raise DataError(
-            "No cell has jobs by the public sizes. A table needs some. Correct the public sizes.", about="sizes"
+            "No cell has jobs by the public sizes.", "A table needs some.", "Correct the public sizes.", about="sizes"
         )
     if len(jobs) > MOST_CELLS:
         jobs = np.random.default_rng(0).choice(jobs, MOST_CELLS, replace=False)

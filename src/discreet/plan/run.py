@@ -201,8 +201,9 @@ def _written(folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise DiscreetError(
-            f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "
-            "made and in their folders. Make room or give the right to write, then run the plan again.",
+            f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}.",
+            "All releases are made and in their folders.",
+            "Make room or give the right to write, then run the plan again.",
             about="folder",
         ) from None
 
@@ -293,8 +294,9 @@ def _publish(account: Account, offer: Offer[None, Any, Any], folder: Path, *, na
         return account.publish(offer, None, folder, name=name)
     except OSError as error:
         raise DiscreetError(
-            f"Release {name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
-            "nothing was shown. Make room or give the right to write, then run the plan again: it resumes.",
+            f"Release {name!r} could not be written to {str(folder)!r}: {error.strerror}.",
+            "It may be paid for; nothing was shown.",
+            "Make room or give the right to write, then run the plan again: it resumes.",
             about="folder",
         ) from None
 

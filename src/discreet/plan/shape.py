@@ -359,12 +359,13 @@ class Plan(Section):
             raise PlanError(
                 Fault(
                     (own[0],),
-                    f"[{own[0]}] is beside [source]. A plan has one source with its tables at the top, or several "
-                    f"with all tables below their names. Move it, for example to [source.jobs.{own[0]}].",
+                    f"[{own[0]}] is beside [source].",
+                    "A plan has one source with its tables at the top, or several with all tables below their names.",
+                    f"Move it, for example to [source.jobs.{own[0]}].",
                 )
             )
         if isinstance(content["source"], Mapping) and ALONE in content["source"]:
-            raise PlanError(Fault(("source",), 'a source is called "". A name has letters. Give it one.'))
+            raise PlanError(Fault(("source",), 'a source is called "".', "A name has letters.", "Give it one."))
         return content
 
     @property

@@ -269,7 +269,8 @@ def _from_release(folder: Path) -> PublicSizes:
         path = next(path for path in files if path.parent == folder / finest["folder"])
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         raise DataError(
-            f"{str(folder)!r} is not the folder of a release with tables. Such a folder has a {MANIFEST}. "
+            f"{str(folder)!r} is not the folder of a release with tables.",
+            f"Such a folder has a {MANIFEST}.",
             "Name the folder of an earlier release.",
             about="release",
         ) from None

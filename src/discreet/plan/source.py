@@ -215,8 +215,8 @@ class BudgetSection(Section):
     def _one_policy(self) -> Self:
         stated = [name for name in ("per_year", "per_quarter", "per_month") if getattr(self, name) is not None]
         if len(stated) > 1:
-            words = f"{' and '.join(stated)} are given. A budget is divided one way. Leave one out."
-            raise PlanError(Fault((stated[1],), words))
+            asked = f"{' and '.join(stated)} are given."
+            raise PlanError(Fault((stated[1],), asked, "A budget is divided one way.", "Leave one out."))
         return self
 
 

@@ -78,7 +78,8 @@ class SummaryRequest:
         found = self.offered(table)
         if found.guarantee.loss.to_dict() != self.guarantee.loss.to_dict():
             raise PrivacyError(
-                f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
+                f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}.",
+                "Nothing was spent.",
                 "Report this with its formula.",
                 about="release",
             )

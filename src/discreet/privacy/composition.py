@@ -51,7 +51,8 @@ def same_unit(units: Sequence[Unit]) -> Unit:
     keys = {unit.key for unit in units}
     if len(keys) != 1:
         raise PrivacyError(
-            f"These releases protect different units: {', '.join(sorted(keys))}. One budget counts one unit. "
+            f"These releases protect different units: {', '.join(sorted(keys))}.",
+            "One budget counts one unit.",
             "Open a budget for each, or release everything under the same alpha and strength.",
             about="unit",
         )

@@ -42,7 +42,9 @@ def read_m3(path: str | Path, *, period: str | None = None, type: str | None = N
         if wanted not in known:
             there = f"{column} is one of: {', '.join(known)}" if known else f"the file has no {column}"
             raise DataError(
-                f"{column}={wanted!r} was asked of {str(path)!r}, but {there}. Ask for what is there.", about=column
+                f"{column}={wanted!r} was asked of {str(path)!r}, but {there}.",
+                remedy="Ask for what is there.",
+                about=column,
             )
         table = table.filter(pc.equal(table[column], wanted))
     return table
@@ -82,7 +84,8 @@ def _series(path: Path) -> list[dict[str, Any]]:
         found = rdata.read_rda(path, constructor_dict=classes)
     except Exception as error:
         raise DataError(
-            f"{str(path)!r} cannot be read as R data: {error}. Save it again in R with save(M3, file = 'M3.rda').",
+            f"{str(path)!r} cannot be read as R data: {error}.",
+            "Save it again in R with save(M3, file = 'M3.rda').",
             about="path",
         ) from None
     needed = {*_LABELS.values(), "x", "xx"}
@@ -91,7 +94,8 @@ def _series(path: Path) -> list[dict[str, Any]]:
         if entries and all(isinstance(one, dict) and needed <= set(one) for one in entries):
             return entries
     raise DataError(
-        f"{str(path)!r} holds {', '.join(found) or 'nothing'}, none of which is a list of series with sn, period, "
-        f"type, x and xx. The M3 data are in R's package Mcomp ({M3.home}).",
+        f"{str(path)!r} holds {', '.join(found) or 'nothing'}, none of which is a list of series with "
+        "sn, period, type, x and xx.",
+        f"The M3 data are in R's package Mcomp ({M3.home}).",
         about="path",
     )

@@ -44,8 +44,10 @@ def read_csv(path: str | Path, layout: FileLayout) -> pa.Table:
     if absent:
         there = ", ".join(name for name in header[:9] if name.isprintable()) or "nothing that can be read"
         raise DataError(
-            f"{str(path)!r} is not a {layout.name} file: its first line lacks {', '.join(absent)} and starts with "
-            f"{there}. The layout is described at {layout.home}.",
+            f"{str(path)!r} is not a {layout.name} file: its first line lacks {', '.join(absent)} and "
+            f"starts with {there}.",
+            f"The layout is described at {layout.home}.",
+            "Give a file of this layout.",
             about="path",
         )
     types = {"text": pa.string(), "whole": pa.int64(), "real": pa.float64()}
@@ -59,7 +61,8 @@ def read_csv(path: str | Path, layout: FileLayout) -> pa.Table:
         return arrow_csv.read_csv(path, convert_options=options)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
-            f"{str(path)!r} starts like a {layout.name} file but cannot be read to its end: {error}. "
+            f"{str(path)!r} starts like a {layout.name} file but cannot be read to its end: {error}.",
+            "It may be cut off or damaged.",
             f"Fetch it again from its publisher ({layout.home}).",
             about="path",
         ) from None
@@ -73,9 +76,13 @@ def _header(path: Path, layout: FileLayout) -> list[str]:
             start = stream.read(1 << 16)
     except OSError as error:
         raise DataError(
-            f"{str(path)!r} cannot be read as a {layout.name} file: {error}. Check the path, and that a name in .gz is "
-            "a gzipped file.",
+            f"{str(path)!r} cannot be read as a {layout.name} file: {error}.",
+            "A file that can be opened is a CSV file, gzipped if its name ends in .gz.",
+            "Check the path and the rights to it.",
             about="path",
         ) from None
     line = start.decode("utf-8-sig", errors="replace").partition("\n")[0].strip("\r")
-    return next(csv.reader([line]), [])
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:  # no line of a table, as in a file of another program
+        return []

@@ -131,12 +131,13 @@ class Account:
             open_once(ledger, dataset=dataset, content=content, **facts)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
         self.period = None if period is None else str(Period.of(period))
+        self.seed = seed
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
 
     @classmethod
     def open(
         cls,
-        where: str | Path | None,
+        ledger: str | Path | None,
         *,
         dataset: str,
         unit: Unit,
@@ -147,10 +148,10 @@ class Account:
         origin: str | None = None,
         content: Content | None = None,
     ) -> Account:
-        """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single release."""
-        ledger = Ledger.in_memory() if where is None else Ledger.open(where)
+        """The account in the ledger at `ledger`; None keeps the ledger in memory, for a trial or a single release."""
+        book = Ledger.in_memory() if ledger is None else Ledger.open(ledger)
         return cls(
-            ledger=ledger,
+            ledger=book,
             dataset=dataset,
             unit=unit,
             budget=budget,
@@ -243,7 +244,8 @@ class Account:
 def exchanged(name: str) -> DiscreetError:
     """The error for a release that the ledger had a moment ago and has no longer."""
     return DiscreetError(
-        f"Release {name!r} was released when the run began and is not now: the ledger was exchanged. Nothing was "
-        "drawn. Put the right ledger in its place and run the plan again.",
+        f"Release {name!r} was released when the run began and is not now: the ledger was exchanged.",
+        "Nothing was drawn.",
+        "Put the right ledger in its place and run the plan again.",
         about="ledger",
     )

@@ -7,6 +7,7 @@ ledger has its own. With a ledger, a forged `release.json` is also found.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -300,8 +301,8 @@ def open_release(folder: str | Path, *, ledger: str | Path | None = None) -> Rel
 def open_releases(folder: str | Path, *, ledger: str | Path | None = None) -> list[ReleaseFolder]:
     """The release in `folder`; or, where that is the output of a plan, every release below it."""
     folder = Path(folder)
-    below = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
-    if (folder / MANIFEST).is_file() or not below:
+    below = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) if os.path.isdir(folder) else []  # noqa: PTH112
+    if not below or os.path.isfile(folder / MANIFEST):  # noqa: PTH113
         return [open_release(folder, ledger=ledger)]
     return [open_release(place, ledger=ledger) for place in below if not place.name.startswith(".")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -26,7 +27,7 @@ class Payer:
     ledger, budget, dataset : instead of an account, a ledger, the total that opens or confirms a budget in it, and the
         name of the data.
     name : the release's name in the ledger.
-    seed : of the noise, for tests; with an account, the account has it.
+    seed : of the noise and of partitions of the rows, for tests; with an account, the account has it.
     """
 
     account: Account | None = None
@@ -88,7 +89,7 @@ class Payer:
                 ("Give ", Argument("dataset", "flows"), ", and the same name next time."),
                 about="dataset",
             )
-        if self.budget is None and "://" not in str(ledger) and not Path(ledger).exists():
+        if self.budget is None and "://" not in str(ledger) and not os.path.exists(ledger):  # noqa: PTH110
             raise PrivacyError(
                 f"There is no ledger {str(ledger)!r} yet, and no budget to open in it.",
                 f"A budget is the total that all releases of {self.dataset!r} may cost.",
@@ -100,6 +101,11 @@ class Payer:
     def remaining(self) -> Loss | None:
         """What the account has left; None where none is open."""
         return None if self.account is None else self.account.remaining
+
+    @property
+    def partition_seed(self) -> int | None:
+        """What repeats a partition of the rows, and with it the whole release: the seed, or that of the account."""
+        return self.seed if self.account is None else self.account.seed
 
     def opened(self, guarantee: Guarantee, origin: str | None = None) -> Account:
         """The account to charge. A budget that is a number is in the currency of the guarantee's loss."""

@@ -207,12 +207,15 @@ def _kept(rows: Rows, fields: Sequence[str | None]) -> list[dict[str, Any]]:
     wanted = list(dict.fromkeys(field for field in fields if field))
     if not rows:
         raise DataError(
-            f"A chart of {', '.join(wanted)} has no rows. Draw it only where there is something to show.", about="rows"
+            f"A chart of {', '.join(wanted)} has no rows.",
+            remedy="Draw it only where there is something to show.",
+            about="rows",
         )
     missing = [field for field in wanted if not any(field in row for row in rows)]
     if missing:
         raise DataError(
-            f"A chart asks for {missing[0]!r}, which no row has; rows have: {', '.join(map(str, rows[0]))}.",
+            f"A chart asks for {missing[0]!r}, which no row has.",
+            f"Rows have: {', '.join(map(str, rows[0]))}.",
             about="rows",
         )
     return [{field: finite(row.get(field)) for field in wanted} for row in rows]
@@ -287,7 +290,7 @@ def _axis(
     if log:
         if min(values) <= 0:
             raise DataError(
-                f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}. "
+                f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}.",
                 "Logarithms need positive values: leave those rows out or use a linear axis.",
                 about="rows",
             )
@@ -338,8 +341,8 @@ def _series(rows: Rows, series: str, titles: Titles) -> Specification:
     order = _order(rows, series)
     if len(order) > MAX_SERIES:
         raise DataError(
-            f"A chart has {len(order)} series of {series!r}; a reader can distinguish {MAX_SERIES}. "
-            "Leave some out, or show them in panels with `facet`.",
+            f"A chart has {len(order)} series of {series!r}; a reader can distinguish {MAX_SERIES}.",
+            remedy="Leave some out, or show them in panels with `facet`.",
             about="rows",
         )
     title = titles.get(series)  # a legend explains itself unless a title is asked for

@@ -84,7 +84,7 @@ class Table:
         wrong = {len(row) for row in self.rows} - {len(self.columns)}
         if wrong:
             raise DataError(
-                f"Table {self.caption!r} has {len(self.columns)} columns and a row of {min(wrong)} values. "
+                f"Table {self.caption!r} has {len(self.columns)} columns and a row of {min(wrong)} values.",
                 "Every row has one value per column; use None for an absent one.",
                 about="table",
             )
@@ -120,7 +120,8 @@ class Figure:
     def __post_init__(self) -> None:
         if not self.alt.strip():
             raise DataError(
-                f"Figure {self.caption!r} has no alternative text. Say in a sentence what the chart shows.",
+                f"Figure {self.caption!r} has no alternative text.",
+                remedy="Say in a sentence what the chart shows.",
                 about="figure",
             )
 
@@ -150,7 +151,7 @@ class Page:
         for heading in self._all(Heading):
             if not 2 <= heading.level <= min(above + 1, 4):
                 raise DataError(
-                    f"Heading {heading.text!r} has level {heading.level} after level {above}. "
+                    f"Heading {heading.text!r} has level {heading.level} after level {above}.",
                     f"Levels run from 2 to 4 without a gap; use at most {min(above + 1, 4)} here.",
                     about="heading",
                 )
@@ -279,7 +280,9 @@ class PageWriter:
                 return self.ranked(block)
             case Figure():
                 return self.figure(block)
-        raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.", about="block")
+        raise DataError(
+            f"A page has no block of type {type(block).__name__}.", remedy=f"Use one of {Block}.", about="block"
+        )
 
     def table(self, table: Table, name: str, caption: str, pictures: Listed | None = None) -> str:
         printed = [numbers.column(values) for values in zip(*table.rows, strict=True)]

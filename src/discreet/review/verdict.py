@@ -67,7 +67,9 @@ def verify_bundle(
     path = Path(path)
     if not path.is_file():
         raise PlanError(
-            f"There is no file {str(path)!r}. `discreet run` writes a bundle.zip. Name one that is there.",
+            f"There is no file {str(path)!r}.",
+            "`discreet run` writes a bundle.zip.",
+            "Name one that is there.",
             about="bundle",
         )
     with TemporaryDirectory(prefix="discreet-verify-") as scratch:
@@ -136,7 +138,9 @@ def _found(subject: str, check: Callable[[], str], progress: Callable[[str], Non
 
 def _no_bundle(path: Path) -> PlanError:
     return PlanError(
-        f"{str(path)!r} is not a reviewer's bundle of this version. `discreet run` writes one: bundle.zip. Name it.",
+        f"{str(path)!r} is not a reviewer's bundle of this version.",
+        "`discreet run` writes one: bundle.zip.",
+        "Name it.",
         about="bundle",
     )
 

@@ -86,7 +86,7 @@ SHAPE = CityShape()
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -95,7 +95,7 @@ def write(
 ) -> dict[str, Any]:
     """Write `crime.parquet`: tract, year, month, t, violent, drugs, shots, assaults, in order of tract and time."""
     return stream.write(
-        directory,
+        folder,
         batches(seed=seed, share=share, shape=shape),
         about={"data": "crime", "seed": seed, "share": share},
         total=draws.scaled(shape.tracts, share) * shape.months,

@@ -75,13 +75,19 @@ def scaled(count: int, share: float, *, least: int = 1) -> int:
 def check(seed: int, share: float) -> None:
     """Refuse a seed or a share that cannot be drawn."""
     if seed < 0:
-        raise DataError((Argument("seed", seed), " cannot seed a generator; use 0 or a larger integer."), about="seed")
+        raise DataError(
+            (Argument("seed", seed), " cannot seed a generator."),
+            "Seeds are 0 or more.",
+            "Use for example 1.",
+            about="seed",
+        )
     if not SMALLEST <= share <= LARGEST:
         raise DataError(
             (
                 Argument("share", share),
-                f" is outside {SMALLEST} to {LARGEST}, the sizes that keep the data's shape; 1 is the "
-                "papers' size, 0.01 is enough to try things out.",
+                f" is outside {SMALLEST} to {LARGEST}, the sizes that keep the data's shape.",
             ),
+            "1 is the papers' size.",
+            "Use 0.01 to try things out.",
             about="share",
         )

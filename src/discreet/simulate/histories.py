@@ -72,7 +72,7 @@ def quarter_names(shape: HistoryShape = SHAPE) -> tuple[str, ...]:
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -82,7 +82,7 @@ def write(
     """Write `job.parquet` (worker, workplace, quarter) and `workplace.parquet` (workplace, state, county, industry)."""
     employers = design(draws.generator(seed, _DESIGN), share=share, shape=shape)
     return stream.write(
-        directory,
+        folder,
         batches(seed=seed, share=share, shape=shape),
         about={"data": "histories", "seed": seed, "share": share, "quarters": list(quarter_names(shape))},
         total=len(employers.county) + round(float(employers.target.sum())) * shape.quarters,

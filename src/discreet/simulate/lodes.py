@@ -143,7 +143,7 @@ class SimulatedWorkers:
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -158,7 +158,7 @@ def write(
     """
     size = _frame(seed=seed, share=share, year=year, shape=shape).size
     return stream.write(
-        directory,
+        folder,
         batches(seed=seed, share=share, year=year, shape=shape),
         about={"data": "lodes", "seed": seed, "share": share, "year": year},
         total=int((size > 0).sum() + 3 * size.sum()),
@@ -184,7 +184,9 @@ def _frame(*, seed: int, share: float, year: int, shape: EconomyShape) -> Workpl
     draws.check(seed, share)
     if year < 0:
         raise DataError(
-            (Argument("year", year), " is before the first; years count from 0, so ask for 0, 1 or later."),
+            (Argument("year", year), " is before the first."),
+            "Years count from 0.",
+            "Ask for 0, 1 or later.",
             about="year",
         )
     places = _places(draws.generator(seed, _PLACES), share=share, shape=shape)

@@ -78,7 +78,7 @@ class Firms:
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -88,7 +88,7 @@ def write(
     """Write `jobs.parquet`: one row per establishment with codes, `jobs` and `payroll`. Returns what was written."""
     found = firms(seed=seed, share=share, shape=shape)
     return stream.write(
-        directory,
+        folder,
         _batches(found),
         about={"data": "national", "seed": seed, "share": share},
         total=len(found.size),

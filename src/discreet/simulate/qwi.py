@@ -127,7 +127,7 @@ class PanelCells:
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -139,7 +139,7 @@ def write(
     Rows are in order of county, industry and quarter, without gaps inside a cell, so a lag is the row before.
     """
     return stream.write(
-        directory,
+        folder,
         batches(seed=seed, share=share, shape=shape),
         about={"data": "qwi", "seed": seed, "share": share},
         total=draws.scaled(shape.rows, share),

@@ -33,7 +33,7 @@ SHAPE = RegressionShape()
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     *,
     seed: int = 0,
     share: float = 1.0,
@@ -43,7 +43,7 @@ def write(
 ) -> dict[str, Any]:
     """Write `regression.parquet`: x, y. `error_variance` is 1 or 100 in the thesis."""
     return stream.write(
-        directory,
+        folder,
         batches(seed=seed, share=share, error_variance=error_variance, shape=shape),
         about={"data": "regression", "seed": seed, "share": share, "error_variance": error_variance},
         total=draws.scaled(shape.rows, share),
@@ -60,7 +60,9 @@ def batches(
     draws.check(seed, share)
     if not 0 < error_variance < np.inf:
         raise DataError(
-            (Argument("error_variance", error_variance), " must be positive and finite; the thesis uses 1 and 100."),
+            (Argument("error_variance", error_variance), " is not a positive number."),
+            "The thesis uses 1 and 100.",
+            "Use one of these.",
             about="error_variance",
         )
     rows = draws.scaled(shape.rows, share)

@@ -1,6 +1,6 @@
-"""Named Arrow batches to a new directory of Parquet files: all of them or nothing.
+"""Named Arrow batches to a new folder of Parquet files: all of them or nothing.
 
-The files are written in a scratch directory beside the target and moved into place at the end, so an interrupted or
+The files are written in a scratch folder beside the target and moved into place at the end, so an interrupted or
 failed run leaves no partial data. The same request may be repeated: files that are there already, byte for byte, stay.
 """
 
@@ -29,18 +29,18 @@ ABOUT = "about.json"
 
 
 def write(
-    directory: str | Path,
+    folder: str | Path,
     batches: Batches,
     *,
     about: Mapping[str, Any],
     total: int,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write each named stream to `<directory>/<name>.parquet` and what was done to `about.json`.
+    """Write each named stream to `<folder>/<name>.parquet` and what was done to `about.json`.
 
     `progress` is called with the rows written so far and `total`. Returns the content of `about.json`.
     """
-    target = Path(directory).resolve()
+    target = Path(folder).resolve()
     try:
         again = _claims(target, about)
         if not again:
@@ -58,9 +58,9 @@ def write(
                 _refuse_occupied(target)
     except OSError as error:
         raise DiscreetError(
-            f"Could not write simulated data to {str(directory)!r}: {error.strerror or error}. "
+            f"Could not write simulated data to {str(folder)!r}: {error.strerror or error}.",
             "Nothing was left there; choose another --out or free some space.",
-            about="directory",
+            about="folder",
         ) from error
     return done
 
@@ -83,7 +83,7 @@ def categories(codes: NDArray[np.integer[Any]], labels: Iterable[str]) -> pa.Dic
 
 
 def _claims(target: Path, about: Mapping[str, Any]) -> bool:
-    """Whether the directory says that it holds the data of this request."""
+    """Whether the folder says that it holds the data of this request."""
     try:
         there = json.loads((target / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -100,17 +100,18 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _refuse_occupied(target: Path) -> None:
-    """Refuse a file or a directory with something else in it: simulation never overwrites."""
+    """Refuse a file or a folder with something else in it: simulation never overwrites."""
     if target.is_file():
-        raise DataError(f"{str(target)!r} is a file; simulated data need a new or empty directory.", about="directory")
+        raise DataError(f"{str(target)!r} is a file.", "Simulated data need a new or empty folder.", about="folder")
     if target.is_dir() and any(target.iterdir()):
         raise DataError(
-            f"{str(target)!r} is not empty, and simulated data never overwrite; name a new directory or empty it.",
-            about="directory",
+            f"{str(target)!r} is not empty, and simulated data never overwrite.",
+            remedy="Name a new folder or empty it.",
+            about="folder",
         )
 
 
-def _fill(directory: Path, batches: Batches, *, total: int, progress: Progress | None) -> dict[str, int]:
+def _fill(folder: Path, batches: Batches, *, total: int, progress: Progress | None) -> dict[str, int]:
     from pyarrow.parquet import ParquetWriter
 
     rows: dict[str, int] = {}
@@ -118,7 +119,7 @@ def _fill(directory: Path, batches: Batches, *, total: int, progress: Progress |
         writers: dict[str, ParquetWriter] = {}
         for name, batch in batches:
             if name not in writers:
-                writer = ParquetWriter(directory / f"{name}.parquet", batch.schema, compression="zstd")
+                writer = ParquetWriter(folder / f"{name}.parquet", batch.schema, compression="zstd")
                 writers[name] = stack.enter_context(writer)
                 rows[name] = 0
             writers[name].write_batch(_own_labels(batch))

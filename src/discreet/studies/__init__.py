@@ -82,6 +82,8 @@ def available() -> list[str]:
 def load(name: str) -> StudyRun:
     """The function that runs the study `name`."""
     if name not in available():
-        raise PlanError(f"There is no study {name!r}. Choose one of: {', '.join(available())}.", about="study")
+        raise PlanError(
+            f"There is no study {name!r}.", remedy=f"Choose one of: {', '.join(available())}.", about="study"
+        )
     module, _, function = STUDIES[name].partition(":")
     return cast("StudyRun", getattr(import_module(module), function))

@@ -83,7 +83,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
             model,
             draws=draws,
             warmup=warmup,
-            rng=seed,
+            seed=seed,
             progress=lambda share: progress("sampling without influential rows", 0.45 + 0.45 * share),
         )
     progress("other priors", 0.92)
@@ -108,7 +108,8 @@ def lagged(path: Path) -> dict[str, Any]:
         table = pq.read_table(path, columns=wanted)
     except (OSError, ValueError):
         raise DataError(
-            f"{path.name!r} is not a Parquet file with {', '.join(wanted)}. `discreet simulate qwi` writes one. "
+            f"{path.name!r} is not a Parquet file with {', '.join(wanted)}.",
+            "`discreet simulate qwi` writes one.",
             "Name that file or its directory.",
             about="data",
         ) from None
@@ -121,7 +122,8 @@ def lagged(path: Path) -> dict[str, Any]:
     kept = here[same & (quarter[here] - quarter[before] == LAGS)]
     if not len(kept):
         raise DataError(
-            f"No row of {path.name!r} has {LAGS} earlier quarters of its county and industry. The model needs them. "
+            f"No row of {path.name!r} has {LAGS} earlier quarters of its county and industry.",
+            "The model needs them.",
             "Give longer series.",
             about="data",
         )

@@ -39,7 +39,7 @@ def read(data: Path) -> Panel:
     """Violence by tract and month; months and tracts without a row are zeros. Robbery and assault lead."""
     path = _file(data, FILE) if data.is_dir() else data if data.exists() else None
     if path is None:
-        raise DataError(f"{str(data)!r} holds no crime counts. {WHERE}", about="data")
+        raise DataError(f"{str(data)!r} holds no crime counts.", WHERE, about="data")
     needed = ("tract", "year", "month", "violent", "robbery", "aggravated_assault")
     column = _columns(path, needed)
     t = 12 * column["year"] + column["month"]
@@ -83,7 +83,7 @@ def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, Any]:
     table = csv.read_csv(path)
     absent = [name for name in needed if name not in table.column_names]
     if absent:
-        raise DataError(f"{path.name} has no column {', '.join(absent)}. {WHERE}", about="data")
+        raise DataError(f"{path.name} has no column {', '.join(absent)}.", WHERE, about="data")
     return {name: table[name].to_numpy() for name in needed}
 
 

@@ -131,7 +131,8 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     """Release many data sets of each kind by each method; `quick` releases fewer, at one epsilon."""
     if data is not None:
         raise DataError(
-            "The study of kinds was given data, but it needs to know the truth and simulates them. Leave --data out.",
+            "The study of kinds was given data, but it needs to know the truth and simulates them.",
+            remedy="Leave --data out.",
             about="data",
         )
     sets = QUICK if quick else SETS

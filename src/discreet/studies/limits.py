@@ -59,7 +59,9 @@ SEVERAL: dict[Strength, tuple[str, ...]] = {
 def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
     """Compute all limits; `quick` has one alpha, three epsilons and coarser grids."""
     if data is not None:
-        raise DataError("The study of limits was given data, but it needs none. Leave --data out.", about="data")
+        raise DataError(
+            "The study of limits was given data, but it needs none.", remedy="Leave --data out.", about="data"
+        )
     alphas, epsilons = (QUICK_ALPHAS, QUICK_EPSILONS) if quick else (ALPHAS, EPSILONS)
     points = [(alpha, epsilon) for alpha in alphas for epsilon in epsilons]
     counts: list[Row] = []

@@ -134,7 +134,8 @@ def read_flows(path: Path, columns: list[str] = COLUMNS) -> Any:
         return pq.read_table(path, columns=columns).unify_dictionaries()
     except (OSError, ValueError):
         raise DataError(
-            f"{path.name!r} is not a Parquet file with {', '.join(COLUMNS)}. `discreet simulate qwi` writes one. "
+            f"{path.name!r} is not a Parquet file with {', '.join(COLUMNS)}.",
+            "`discreet simulate qwi` writes one.",
             "Name that file or its directory.",
             about="data",
         ) from None

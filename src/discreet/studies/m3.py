@@ -136,7 +136,7 @@ def read(data: Path) -> tuple[Any, Any]:
     for name in (SERIES, FORECASTS):
         path = next((p for p in (data / name, data / f"{name}.gz") if p.exists()), None)
         if path is None:
-            raise DataError(f"Directory {str(data)!r} has no {name} or {name}.gz. {WHERE}", about="data")
+            raise DataError(f"Directory {str(data)!r} has no {name} or {name}.gz.", WHERE, about="data")
         paths.append(path)
     panel, forecasts = (csv.read_csv(path) for path in paths)
     origins = panel.filter(pc.equal(panel["part"], "train")).group_by("series").aggregate([("t", "max")])

@@ -87,7 +87,7 @@ def kinds(
             for _ in range(sets):
                 x, y = drawn(kind, rng, ROWS)
                 question = objective_perturbation.ask(
-                    "y ~ x", lower=LOWER, upper=UPPER, norm=NORM, penalty=1, epsilon=str(epsilon)
+                    "y ~ x", bounds=(LOWER, UPPER), norm=NORM, penalty=1, epsilon=str(epsilon)
                 )
                 offer = question.offer({"x": x, "y": y})
                 expected, rows = offer.check().expected, offer.read(None)

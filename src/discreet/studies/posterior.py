@@ -219,7 +219,7 @@ def _coverage(sets: int, rng: np.random.Generator, tell: Any) -> list[dict[str, 
     for i in range(sets):
         X, y = _simulate(rng)
         full = GPrior().posterior(partition(X, y, 1, rng), np.full(2, COLUMN)).quantile(np.array([0.025, 0.975]))[0]
-        private = posterior_interval("y ~ x", {"x": X[:, 1], "y": y}, "x", epsilon=2 * STAGE, rng=rng).value
+        private = posterior_interval("y ~ x", {"x": X[:, 1], "y": y}, "x", epsilon=2 * STAGE).value
         at, half = private.location[0], private.half_width[0]
         ends = {
             "full": tuple(full),

@@ -176,7 +176,7 @@ def _once(kind: Kind, rows: int, rng: np.random.Generator, epsilon: float) -> li
     whole = GPrior().posterior(partition(np.column_stack([np.ones(len(x)), x]), y, 1, rng), both)
     middle, upper = (whole.quantile(np.full(2, q))[0] for q in (0.5, 0.841345))
     deviation = upper - middle
-    ask: dict[str, Any] = {"epsilon": 2 * epsilon, "rng": rng, "public": ["x"] if kind.public else []}
+    ask: dict[str, Any] = {"epsilon": 2 * epsilon, "public": ["x"] if kind.public else []}
     ask["account"] = _responses_alone() if kind.public else None
     asked: dict[str, Question[Any]] = {
         "interval": posterior_interval.ask("y ~ x", NAMES, **ask),

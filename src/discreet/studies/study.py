@@ -100,11 +100,13 @@ def check_output(out: Path) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise DataError(f"Output {str(out)!r} is a file. A study writes a directory; name another path.", about="out")
+        raise DataError(
+            f"Output {str(out)!r} is a file.", "A study writes a directory; name another path.", about="out"
+        )
     foreign = sorted(path.name for path in out.iterdir() if not _is_ours(path))
     if foreign:
         raise DataError(
-            f"Output {str(out)!r} holds {foreign[0]!r}, which no study wrote. "
+            f"Output {str(out)!r} holds {foreign[0]!r}, which no study wrote.",
             "A study replaces only an earlier study; name a new directory or move that file away.",
             about="out",
         )

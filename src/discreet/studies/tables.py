@@ -73,7 +73,8 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     """Release many cells of each kind, and tables that add up; `quick` releases fewer and smaller ones."""
     if data is not None:
         raise DataError(
-            "The study of tables was given data, but it needs to know the truth and simulates them. Leave --data out.",
+            "The study of tables was given data, but it needs to know the truth and simulates them.",
+            remedy="Leave --data out.",
             about="data",
         )
     cells, releases, shape = (QUICK_CELLS, QUICK_RELEASES, QUICK_SHAPE) if quick else (CELLS, RELEASES, SHAPE)

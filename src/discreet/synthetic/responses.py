@@ -260,7 +260,7 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
     for column in wanted:
         if column not in have:
             about = "exposure" if column == exposure else "rows"
-            raise DataError(missing(column, have, name="the rows", asked=tuple(wanted)), about=about)
+            raise DataError(missing(column, have, name="the rows", asked=tuple(wanted), about=about))
     columns = dict.fromkeys(wanted)
     held = collect(frame.lazy().select(*columns), step="public columns of the model")
     shown = open_frame(held.append_column(response, pa.nulls(len(held)).cast(pa.float64())), ordered=True)

@@ -155,7 +155,7 @@ def _allowed(
     ):
         about = f"{kind}_by" if kind in ("workplace", "worker") else "where"
         faults += [
-            Fault(about, missing(name, known, name=f"the {kind} attributes of {jobs.name}"))
+            missing(name, known, name=f"the {kind} attributes of {jobs.name}", about=about)
             for name in names
             if name not in known
         ]
@@ -309,9 +309,8 @@ def _assemble(
         table.select(by).combine_chunks().take(pa.array(order)) for table, order in zip(tables, orders, strict=True)
     ]
     if not all(other.equals(keys) for other in others):
-        raise EngineError(
-            "The data changed while they were read. Nothing was computed; run it again on a fixed copy.", about="source"
-        )
+        changed = "The data changed while they were read."
+        raise EngineError(changed, "Nothing was computed.", "Run it again on a fixed copy.", about="source")
 
     def columns(kind: str) -> Integers:
         found = [
@@ -351,8 +350,7 @@ def _integers(column: pa.ChunkedArray) -> Integers:
             out[start : start + len(chunk)] = np.from_dlpack(chunk.cast(pa.int64()))  # to_numpy would load pandas
         except pa.ArrowInvalid:
             raise DataError(
-                "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes.",
-                about="source",
+                "The jobs of a cell are more than 2^63 - 1.", "Counts have 64 bits.", "Check the sizes.", about="source"
             ) from None
         start += len(chunk)
     return out

@@ -42,8 +42,9 @@ class Infusion:
     def __post_init__(self) -> None:
         if not (0 < self.low <= self.high < 1 and self.small >= 0):
             raise PrivacyError(
-                f"Infusion(low={self.low}, high={self.high}, small={self.small}) is no distortion. It needs "
-                "0 < low <= high < 1 and small >= 0. Leave them out for 0.05, 0.15 and 2.5.",
+                f"Infusion(low={self.low}, high={self.high}, small={self.small}) is no distortion.",
+                "It needs 0 < low <= high < 1 and small >= 0.",
+                "Leave them out for 0.05, 0.15 and 2.5.",
                 about="low",
             )
 
@@ -56,8 +57,9 @@ class Infusion:
         """The factor of each establishment: a keyed hash of its identifier, so it needs no table and never changes."""
         if len(key) < KEY_BYTES:
             raise PrivacyError(
-                f"The key has {len(key)} bytes. Factors can be guessed from a short one; it needs at least "
-                f"{KEY_BYTES}. Make one with secrets.token_bytes(32) and keep it as the agency's secret.",
+                f"The key has {len(key)} bytes.",
+                f"Factors can be guessed from a short one; it needs at least {KEY_BYTES}.",
+                "Make one with secrets.token_bytes(32) and keep it as the agency's secret.",
                 about="key",
             )
         digests = (hmac.digest(key, str(name).encode(), "sha256")[:8] for name in establishment.to_pylist())

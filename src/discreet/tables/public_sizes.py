@@ -28,8 +28,9 @@ def read_sizes(source: object, schema: Schema) -> tuple[pa.Table, bool]:
     table = with_levels(collect(open_frame(source, readings=readings), step="read public sizes"), schema)
     if "jobs" not in table.column_names:
         raise DataError(
-            f"{name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "
-            "workplace attributes and `jobs`, and may have `largest`. Rename the column.",
+            f"{name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}.",
+            "Public sizes have some workplace attributes and `jobs`, and may have `largest`.",
+            "Rename the column.",
             about="sizes",
         )
     if "at_most" in table.column_names:
@@ -63,7 +64,9 @@ def numeric(table: pa.Table, name: str) -> pa.Table:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{each} = {table[each][row]} in row {row + 1} of {name!r} {fault}. Correct it.", about="sizes"
+                f"{each} = {table[each][row]} in row {row + 1} of {name!r} {fault}.",
+                remedy="Correct it.",
+                about="sizes",
             )
     return table
 
@@ -77,7 +80,8 @@ def _refuse_bounds(table: pa.Table, name: str) -> None:
     least = np.array(table["largest"] if "largest" in table.column_names else np.zeros(len(table)), dtype=np.float64)
     if column.null_count or not number or not (np.array(column, dtype=np.float64) >= least).all():
         raise DataError(
-            f"Column 'at_most' of {name!r} is not a number from `largest` on in every row. It is the most workers "
-            "that an establishment of the cell can have, and intervals rest on it. Correct it, or leave it out.",
+            f"Column 'at_most' of {name!r} is not a number from `largest` on in every row.",
+            "It is the most workers that an establishment of the cell can have, and intervals rest on it.",
+            "Correct it, or leave it out.",
             about="sizes",
         )

@@ -24,7 +24,7 @@ def levels_with(wanted: Mapping[str, Label], *, worker_by: Sequence[str], levels
     unknown = sorted(wanted.keys() - set(worker_by))
     if unknown:
         raise DataError(
-            f"A ranking asks for {', '.join(unknown)}, but the table is by {', '.join(worker_by) or 'no attribute'}. "
+            f"A ranking asks for {', '.join(unknown)}, but the table is by {', '.join(worker_by) or 'no attribute'}.",
             "Count by that attribute too.",
             about="wanted",
         )

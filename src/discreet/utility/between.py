@@ -9,6 +9,7 @@ an alarm costs no privacy.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -236,8 +237,9 @@ def _some(found: SureChanges) -> SureChanges:
     """Refuse tables without a cell in common; in a plan, whose releases are paid for by then, nothing is listed."""
     if not found.cells:
         raise DataError(
-            "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
-            "attributes.",
+            "The two tables have no cell in common.",
+            "Changes are between the same cells.",
+            "Give releases by the same attributes.",
             about="late",
         )
     return found
@@ -292,7 +294,7 @@ def beyond(low: Vector, high: Vector, *, least: float, direction: Direction) -> 
 
 def _opened(table: Any) -> Any:
     """The release in a folder; anything else as it is."""
-    if isinstance(table, str | Path) and (Path(table) / MANIFEST).is_file():
+    if isinstance(table, str | Path) and os.path.isfile(Path(table) / MANIFEST):  # noqa: PTH113
         return reopened(table)
     return table
 
@@ -362,8 +364,9 @@ def _read(table: Any, by: Sequence[str], name: str, value: str) -> dict[tuple[st
     keys = list(zip(*([str(value) for value in read[each]] for each in by), strict=True))
     if len(set(keys)) < len(keys):
         raise DataError(
-            f"The {name} table has several rows for one cell of {', '.join(by)}. A cell has one count. Name all of its "
-            "attributes.",
+            f"The {name} table has several rows for one cell of {', '.join(by)}.",
+            "A cell has one count.",
+            "Name all of its attributes.",
             about="by",
         )
     ends = ([np.nan if value is None else float(value) for value in read[each]] for each in numbers)

@@ -42,8 +42,9 @@ def change(before: NDArray[np.generic], after: NDArray[np.generic], *, relative:
     """after - before, or that over the mean of both (the symmetric rate of job flows, in [-2, 2])."""
     if before.shape != after.shape:
         raise DataError(
-            f"The releases have {before.shape} and {after.shape} cells. Changes need the same cells in the same "
-            "order. Release both by the same attributes.",
+            f"The releases have {before.shape} and {after.shape} cells.",
+            "Changes need the same cells in the same order.",
+            "Release both by the same attributes.",
             about="after",
         )
     early, late = before.astype(np.float64), after.astype(np.float64)
@@ -62,7 +63,9 @@ def found_changes(published: Vector, true: Vector, *, most: int) -> ChangesFound
     """Compare published changes with the true ones."""
     if not 0 < most <= len(true):
         raise DataError(
-            f"The {most} largest of {len(true)} changes were asked for. Ask for 1 to {len(true)}.", about="most"
+            f"The {most} largest of {len(true)} changes were asked for.",
+            remedy=f"Ask for 1 to {len(true)}.",
+            about="most",
         )
     both = np.intersect1d(largest_changes(published, most=most), largest_changes(true, most=most))
     return ChangesFound(

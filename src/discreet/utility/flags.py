@@ -61,7 +61,8 @@ def alarms(changes: Matrix, *, direction: Direction = "either") -> Matrix:
     """Changes as scores: larger is more alarming."""
     if direction not in ("either", "decline", "increase"):
         raise DataError(
-            f"Direction {direction!r} is not known; large changes are 'either', 'decline' or 'increase'.",
+            f"Direction {direction!r} is not known.",
+            "Large changes are 'either', 'decline' or 'increase'.",
             about="direction",
         )
     return np.abs(changes) if direction == "either" else np.asarray(changes if direction == "increase" else -changes)
@@ -71,7 +72,8 @@ def true_flags(true: Vector, *, most: int, direction: Direction = "either") -> M
     """The `most` largest true changes; cells that did not change that way are never among them."""
     if not 0 < most < len(true):
         raise DataError(
-            f"Flags for {most} of {len(true)} cells leave nothing to distinguish; choose 1 to {len(true) - 1}.",
+            f"Flags for {most} of {len(true)} cells leave nothing to distinguish.",
+            remedy=f"Choose 1 to {len(true) - 1}.",
             about="most",
         )
     score = alarms(true, direction=direction)
@@ -152,12 +154,12 @@ def aligned(tables: dict[str, Any], *, by: Sequence[str], value: str, absent: fl
     for name, row in zip(read, counts, strict=True):
         if (row > 1).any():
             raise DataError(
-                f"{name} has several rows for one cell of {', '.join(by)}; aggregate them first.", about=name
+                f"{name} has several rows for one cell of {', '.join(by)}.", "Aggregate them first.", about=name
             )
         if absent is None and (row == 0).any():
             raise DataError(
-                f"{name} has {int((row > 0).sum())} of {len(row)} cells, and changes need the same cells; release all "
-                "by the same attributes, or say what a missing cell is worth with absent=0.",
+                f"{name} has {int((row > 0).sum())} of {len(row)} cells, and changes need the same cells.",
+                "Release all by the same attributes, or say what a missing cell is worth with absent=0.",
                 about=name,
             )
     result[owner, cell] = np.concatenate([numbers for _, numbers in read.values()])
@@ -174,6 +176,8 @@ def _columns(table: Any, by: Sequence[str], value: str, name: str) -> tuple[list
     bad = int((~np.isfinite(numbers)).sum())
     if bad or not len(numbers):
         raise DataError(
-            f"{name} has {len(numbers)} rows, {bad} of them without a finite {value}; fill or drop them.", about=name
+            f"{name} has {len(numbers)} rows, {bad} of them without a finite {value}.",
+            remedy="Fill or drop them.",
+            about=name,
         )
     return [read[column].to_numpy().astype(str) for column in by], numbers

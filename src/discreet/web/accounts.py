@@ -65,25 +65,33 @@ def add_account(store: DeskStore, name: str, role: str, password: str, *, by: st
     """Add a person, or give an existing one another password and role."""
     if not NAME.fullmatch(name):
         raise DataError(
-            f"{name[:40]!r} cannot name an account. A name has up to 32 of a-z, 0-9, '.', '_', '-'. Shorten.",
+            f"{name[:40]!r} cannot name an account.",
+            "A name has up to 32 of a-z, 0-9, '.', '_', '-'.",
+            "Shorten.",
             about="name",
         )
     if role not in get_args(Role):
         raise DataError(
-            f"{role!r} is not a role. There are: {', '.join(get_args(Role))}. Choose one with --role.", about="role"
+            f"{role!r} is not a role.",
+            f"There are: {', '.join(get_args(Role))}.",
+            "Choose one with --role.",
+            about="role",
         )
     if len(password) < SHORTEST:
         raise DataError(
-            f"The password has {len(password)} characters. It needs at least {SHORTEST}. Use a few words instead.",
+            f"The password has {len(password)} characters.",
+            f"It needs at least {SHORTEST}.",
+            "Use a few words instead.",
             about="password",
         )
     hashed = _hasher.hash(password)
     with store.writing() as connection:
         if connection.execute(select(former.c.name).where(former.c.name == name)).first():
             raise DataError(
-                f"{name} was the account of somebody whose access was ended. A name stands for one person in plans, "
-                "decisions and the log, so it is not given again. Enable the account if it is the same person, with "
-                "`discreet serve --enable-account NAME` or under People, or choose another name.",
+                f"{name} was the account of somebody whose access was ended.",
+                "A name stands for one person in plans, decisions and the log, so it is not given again.",
+                "Enable the account if it is the same person, with `discreet serve --enable-account NAME` or "
+                "under People, or choose another name.",
                 about="name",
             )
         if role != "administrator":
@@ -119,8 +127,10 @@ def enable_account(store: DeskStore, name: str, *, by: str) -> None:
         if kept is None or role is None:
             there = ", ".join(connection.execute(select(suspended.c.name).order_by(suspended.c.name)).scalars())
             raise DataError(
-                f"{name[:32]!r} is not a disabled account. Those that can return: {there or 'none'}. Name one "
-                "of these, or add a person under a new name with `discreet serve --add-account NAME --role ROLE`.",
+                f"{name[:32]!r} is not a disabled account.",
+                f"Those that can return: {there or 'none'}.",
+                "Name one of these, or add a person under a new name with `discreet serve --add-account NAME "
+                "--role ROLE`.",
                 about="name",
             )
         for table in (suspended, former, sessions):  # a session that began in between is none of this account
@@ -134,7 +144,9 @@ def _ended(connection: Connection, name: str, by: str) -> str:
     row = connection.execute(select(accounts).where(accounts.c.name == name)).first()
     if row is None:
         there = ", ".join(connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars())
-        raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.", about="name")
+        raise DataError(
+            f"{name[:32]!r} has no account.", f"There are: {there or 'none'}.", "Name one of these.", about="name"
+        )
     _keep_an_administrator(connection, name)
     connection.execute(delete(accounts).where(accounts.c.name == name))
     connection.execute(delete(sessions).where(sessions.c.name == name))
@@ -152,8 +164,9 @@ def _keep_an_administrator(connection: Connection, name: str) -> None:
     found = connection.execute(select(accounts.c.name).where(accounts.c.role == "administrator")).scalars().all()
     if found == [name]:
         raise DataError(
-            f"{name} is the only administrator, who was to be none any longer. A desk keeps at least one. Add another "
-            "first, with `discreet serve --add-account NAME --role administrator`.",
+            f"{name} is the only administrator, who was to be none any longer.",
+            "A desk keeps at least one.",
+            "Add another first, with `discreet serve --add-account NAME --role administrator`.",
             about="role",
         )
 

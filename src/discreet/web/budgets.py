@@ -60,15 +60,17 @@ def ask(desk: Desk, store: DeskStore, person: Person, *, dataset: str, epsilon: 
     """Ask for a larger total. Nothing changes until somebody else confirms it."""
     if not desk.settings.accounts:
         raise DataError(
-            "A larger budget was asked for at a desk of one person. Two people raise a budget. Set accounts = true in "
-            "desk.toml, or raise it with `discreet ledger budget`, which names both.",
+            "A larger budget was asked for at a desk of one person.",
+            "Two people raise a budget.",
+            "Set accounts = true in desk.toml, or raise it with `discreet ledger budget`, which names both.",
             about="accounts",
         )
     known, reason = _known(desk, dataset), reason.strip()
     if not 0 < len(reason) <= LONGEST:
         raise DataError(
-            f"A larger budget was asked for with a reason of {len(reason)} characters. It has 1 to {LONGEST}, and "
-            "stays in the ledger. Say who decided and why.",
+            f"A larger budget was asked for with a reason of {len(reason)} characters.",
+            f"It has 1 to {LONGEST}, and stays in the ledger.",
+            "Say who decided and why.",
             about="reason",
         )
     total = _total(known, epsilon)
@@ -81,8 +83,9 @@ def ask(desk: Desk, store: DeskStore, person: Person, *, dataset: str, epsilon: 
         ).first()
         if open_one is not None:
             raise DataError(
-                f"A larger budget of {dataset!r} is asked for already. One request is decided at a time. Confirm or "
-                "decline that one first.",
+                f"A larger budget of {dataset!r} is asked for already.",
+                "One request is decided at a time.",
+                "Confirm or decline that one first.",
                 about="request",
             )
         row = {
@@ -103,13 +106,19 @@ def decide(desk: Desk, store: DeskStore, person: Person, number: int, *, verdict
     """Confirm a request of somebody else, which raises the budget, or decline it."""
     if verdict not in ("confirmed", "declined"):
         raise DataError(
-            f"{verdict[:20]!r} is not a decision. A request is confirmed or declined. Choose one.", about="verdict"
+            f"{verdict[:20]!r} is not a decision.",
+            "A request is confirmed or declined.",
+            "Choose one.",
+            about="verdict",
         )
     with store.writing() as connection:
         row = connection.execute(select(budget_requests).where(budget_requests.c.id == number)).first()
         if row is None or row.state != "waiting":
             raise DataError(
-                f"No request {number} waits for a decision. It may be decided. See the ledger's page.", about="request"
+                f"No request {number} waits for a decision.",
+                "It may be decided.",
+                "See the ledger's page.",
+                about="request",
             )
         if verdict == "confirmed":
             _refuse_alone(connection, row.by, person)
@@ -123,15 +132,17 @@ def decide(desk: Desk, store: DeskStore, person: Person, number: int, *, verdict
 def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None:
     if person.name == asked_by:
         raise DataError(
-            f"{person.name} asked for this budget and cannot confirm it. A second person does. Ask a colleague who is "
-            "a reviewer or an administrator.",
+            f"{person.name} asked for this budget and cannot confirm it.",
+            "A second person does.",
+            "Ask a colleague who is a reviewer or an administrator.",
             about="request",
         )
     role = connection.execute(select(accounts.c.role).where(accounts.c.name == asked_by)).scalar()
     if role is None or "budget" not in RIGHTS[role]:
         raise DataError(
-            f"{asked_by} asked for this budget and may no longer do so. Two people who may raise it together. Decline "
-            "it, and ask again.",
+            f"{asked_by} asked for this budget and may no longer do so.",
+            "Two people who may raise it together.",
+            "Decline it, and ask again.",
             about="request",
         )
 
@@ -148,9 +159,9 @@ def _known(desk: Desk, dataset: str) -> Budget:
     found = [budget for budget in book_at(desk.ledger).budgets if budget.dataset == dataset]
     if len(found) != 1:
         raise PrivacyError(
-            f"{dataset[:64]!r} has {'no budget' if not found else 'several budgets'} in the ledger. The first run "
-            "opens one, with the total in desk.toml, and one is raised at a time. Choose one that is open, or use "
-            "`discreet ledger budget`.",
+            f"{dataset[:64]!r} has {'no budget' if not found else 'several budgets'} in the ledger.",
+            "The first run opens one, with the total in desk.toml, and one is raised at a time.",
+            "Choose one that is open, or use `discreet ledger budget`.",
             about="dataset",
         )
     return found[0]
@@ -160,14 +171,17 @@ def _total(known: Budget, epsilon: str) -> Loss:
     text = epsilon.strip()
     if not NUMBER.fullmatch(text):
         raise DataError(
-            f"{text[:40]!r} is not a number. The new total is one, for example 6, 6.5 or 13/2. Correct it.",
+            f"{text[:40]!r} is not a number.",
+            "The new total is one, for example 6, 6.5 or 13/2.",
+            "Correct it.",
             about="total",
         )
     total = _with(known, Fraction(text))
     if total <= known.total:
         raise DataError(
-            f"A total of {text} was asked for {known.dataset!r}, which has {readable(known.total.amounts['epsilon'])}. "
-            "Here a budget is raised. Give a number above that.",
+            f"A total of {text} was asked for {known.dataset!r}, which has {readable(known.total.amounts['epsilon'])}.",
+            "Here a budget is raised.",
+            "Give a number above that.",
             about="total",
         )
     return total

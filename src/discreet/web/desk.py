@@ -135,13 +135,14 @@ class Desk:
             settings = Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
         except OSError:
             raise DataError(
-                f"{str(folder)!r} is not a desk: it has no {SETTINGS}. A desk is a folder with that file. Write one "
-                "(docs/how-to/desk.md shows how), or see `discreet serve --demo`.",
+                f"{str(folder)!r} is not a desk: it has no {SETTINGS}.",
+                "A desk is a folder with that file.",
+                "Write one (docs/how-to/desk.md shows how), or see `discreet serve --demo`.",
                 about="desk",
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise PlanError(
-                f"{str(path)!r} is not TOML: {error}. It has key = value lines. Correct it.", about="desk"
+                f"{str(path)!r} is not TOML: {error}.", "It has key = value lines.", "Correct it.", about="desk"
             ) from None
         except ValidationError as error:
             found = [f"  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
@@ -151,18 +152,23 @@ class Desk:
         names = [source.name for source in settings.source]
         if len(set(names)) < len(names):
             raise PlanError(
-                f"{str(path)!r} has two sources of one name. A name stands for one source. Rename one.", about="source"
+                f"{str(path)!r} has two sources of one name.",
+                "A name stands for one source.",
+                "Rename one.",
+                about="source",
             )
         if settings.second_person and not settings.accounts:
             raise PlanError(
-                f"{str(path)!r} demands a second person and has no accounts. Who is second is known from accounts. "
+                f"{str(path)!r} demands a second person and has no accounts.",
+                "Who is second is known from accounts.",
                 "Set accounts = true and add people with `discreet serve --add-account NAME --role reviewer`.",
                 about="accounts",
             )
         if _has_password(settings.ledger):
             raise PlanError(
-                f"The ledger's address in {str(path)!r} holds a password, which plans and pages would show. "
-                "An address names user, host and database. Leave it out, and keep it in PGPASSWORD or ~/.pgpass.",
+                f"The ledger's address in {str(path)!r} holds a password, which plans and pages would show.",
+                "An address names user, host and database.",
+                "Leave it out, and keep it in PGPASSWORD or ~/.pgpass.",
                 about="ledger",
             )
         desk = cls(folder.resolve(), settings)
@@ -201,7 +207,9 @@ class Desk:
         """The file of a plan; `plan` is a name, so it cannot lead elsewhere."""
         if not NAME.fullmatch(plan):
             raise DataError(
-                "A plan is asked for by its name: a-z, 0-9 and '-'. Choose one from the list of plans.", about="plan"
+                "A plan is asked for by its name: a-z, 0-9 and '-'.",
+                remedy="Choose one from the list of plans.",
+                about="plan",
             )
         return self.plans / f"{plan}.toml"
 

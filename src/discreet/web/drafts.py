@@ -230,7 +230,9 @@ def _text(form: FormData, name: str, *, most: int = LONGEST) -> str:
     text = value.strip() if isinstance(value, str) else ""
     if len(text) > most:
         raise DataError(
-            f"{name[:40]!r} has {len(text):,} characters. A field takes {most:,}. Shorten it, or write a plan by hand.",
+            f"{name[:40]!r} has {len(text):,} characters.",
+            f"A field takes {most:,}.",
+            "Shorten it, or write a plan by hand.",
             about=name,
         )
     return text

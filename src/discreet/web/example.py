@@ -72,8 +72,9 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
         return Desk.open(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(
-            f"A demonstration desk cannot be put in {str(folder)!r}: something else is there. It needs a new or empty "
-            "folder. Name another.",
+            f"A demonstration desk cannot be put in {str(folder)!r}: something else is there.",
+            "It needs a new or empty folder.",
+            "Name another.",
             about="folder",
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

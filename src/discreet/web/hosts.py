@@ -58,8 +58,9 @@ def own_name(text: str) -> str:
     host = read(f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name)
     if host is None or host.port is not None:
         raise PlanError(
-            f"{text[:80]!r} cannot be a name of the desk. A name is a host alone, without scheme, port or path. Use "
-            "for example desk.agency.example, 10.0.0.5 or fd00::5.",
+            f"{text[:80]!r} cannot be a name of the desk.",
+            "A name is a host alone, without scheme, port or path.",
+            "Use for example desk.agency.example, 10.0.0.5 or fd00::5.",
             about="name",
         )
     return host.name

@@ -99,7 +99,10 @@ def save(desk: Desk, store: DeskStore, draft: Draft, person: Person, *, name: st
             return name
         if known and before is None:
             raise DataError(
-                f"There is no plan {name!r} to save. It may be under another name. See the list of plans.", about="plan"
+                f"There is no plan {name!r} to save.",
+                "It may be under another name.",
+                "See the list of plans.",
+                about="plan",
             )
         if before is None:
             connection.execute(insert(plans).values(name=name, **row))
@@ -123,19 +126,20 @@ def decide(desk: Desk, store: DeskStore, name: str, person: Person, *, verdict: 
     """Approve or decline exactly the text that `seen` is the digest of."""
     if verdict not in ("approved", "declined"):
         raise DataError(
-            f"{verdict[:20]!r} is not a decision. A plan is approved or declined. Choose one.", about="verdict"
+            f"{verdict[:20]!r} is not a decision.", "A plan is approved or declined.", "Choose one.", about="verdict"
         )
     with store.writing() as connection:
         plan = _asked(connection, name)
         if plan.digest != seen:
             raise DataError(
-                f"{name!r} changed since you read it. Only what was read is decided. Read it again.", about="plan"
+                f"{name!r} changed since you read it.", "Only what was read is decided.", "Read it again.", about="plan"
             )
         _refuse_own(desk, connection, name, person.name)
         if plan.state != "submitted":
             raise DataError(
-                f"{name!r} is {plan.state}, so there is nothing to decide. A decision is asked for with `Send to "
-                "review`, once for a text. Change or send the plan first.",
+                f"{name!r} is {plan.state}, so there is nothing to decide.",
+                "A decision is asked for with `Send to review`, once for a text.",
+                "Change or send the plan first.",
                 about="plan",
             )
         if verdict == "approved":
@@ -161,7 +165,8 @@ def approved(desk: Desk, connection: Connection, name: str) -> Any:
         or (last.verdict, last.digest) != ("approved", plan.digest)
     ):
         raise DataError(
-            f"A run of {name[:64]!r} was asked for, which is not approved as it is now. Only approved plans are run. "
+            f"A run of {name[:64]!r} was asked for, which is not approved as it is now.",
+            "Only approved plans are run.",
             "Have it approved under Review.",
             about="plan",
         )
@@ -181,9 +186,9 @@ def refuse_other_text(desk: Desk, plan: Any) -> None:
         stale = text_of(desk, draft, plan.name) != text if draft.source in desk.sources else True
         raise DataError(
             f"The text of {plan.name!r} is not what its draft and {SETTINGS} give now: the settings changed since it "
-            "was saved. Only what they give is approved and run. "
-            + ("Open the desk again, so that it knows them. " if stale else "")
-            + "Save it again and have it approved.",
+            "was saved.",
+            "Only what they give is approved and run.",
+            ("Open the desk again, so that it knows them. " if stale else "") + "Save it again and have it approved.",
             about="plan",
         )
     refusal = source.refusal(Content.model_validate(tomllib.loads(text)).only.unit.unit())
@@ -194,8 +199,8 @@ def refuse_other_text(desk: Desk, plan: Any) -> None:
 def _refuse_own(desk: Desk, connection: Connection, name: str, person: str) -> None:
     if desk.settings.second_person and person in _writers(connection, name):
         raise PrivacyError(
-            f"{person} wrote at {name!r} and cannot decide about it: this desk wants a second person. Ask a "
-            "colleague who is a reviewer.",
+            f"{person} wrote at {name!r} and cannot decide about it: this desk wants a second person.",
+            remedy="Ask a colleague who is a reviewer.",
             about="plan",
         )
 
@@ -222,7 +227,7 @@ def _asked(connection: Connection, name: str) -> Any:
     row = connection.execute(select(plans).where(plans.c.name == name)).first()
     if row is None:
         raise DataError(
-            f"There is no plan {name[:64]!r}. It may be under another name. See the list of plans.", about="plan"
+            f"There is no plan {name[:64]!r}.", "It may be under another name.", "See the list of plans.", about="plan"
         )
     return row
 

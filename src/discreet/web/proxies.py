@@ -80,14 +80,16 @@ def networks(addresses: Iterable[str]) -> tuple[Network, ...]:
             found.append(ipaddress.ip_network(text))
         except ValueError:
             raise PlanError(
-                f"{text[:60]!r} cannot be a proxy. A proxy is an address, or a network of them. Use for example "
-                "10.0.0.7 or 10.0.0.0/28.",
+                f"{text[:60]!r} cannot be a proxy.",
+                "A proxy is an address, or a network of them.",
+                "Use for example 10.0.0.7 or 10.0.0.0/28.",
                 about="proxy",
             ) from None
         if found[-1].prefixlen == 0:
             raise PlanError(
-                f"{text[:60]!r} was given as the proxies, which is everybody. The desk must know the proxy that it "
-                f"trusts about its clients. Name the proxies' own addresses.",
+                f"{text[:60]!r} was given as the proxies, which is everybody.",
+                "The desk must know the proxy that it trusts about its clients.",
+                "Name the proxies' own addresses.",
                 about="proxy",
             )
     return tuple(found)

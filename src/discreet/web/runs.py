@@ -84,7 +84,8 @@ def start(desk: Desk, store: DeskStore, plan: str, person: Person) -> str:
         for other in others:
             if state_of(desk.runs, other.name) != "done":
                 raise DataError(
-                    f"{plan!r} has a run already, {other.name}, which is not done. A plan has one run at a time. "
+                    f"{plan!r} has a run already, {other.name}, which is not done.",
+                    "A plan has one run at a time.",
                     "Open that run; it can be resumed if it stopped.",
                     about="plan",
                 )
@@ -111,7 +112,7 @@ def _launch(desk: Desk, store: DeskStore, name: str, person: Person, *, word: st
     lock = _taken(desk.runs / f"{name}.lock")
     if lock is None:
         raise DiscreetError(
-            f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.", about="run"
+            f"Run {name} is under way.", "A run has one worker.", "Wait for it, or watch its page.", about="run"
         )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "2")}
     if person.role != "local":

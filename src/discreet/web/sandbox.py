@@ -65,7 +65,10 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
         except subprocess.TimeoutExpired:
             process.kill()
             raise DataError(
-                f"The work took more than {seconds} seconds. The desk ends it there. Send less data.", about="file"
+                f"The work took more than {seconds} seconds.",
+                "The desk ends it there.",
+                "Send less data.",
+                about="file",
             ) from None
         finally:
             _running.discard(process)
@@ -73,8 +76,9 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
         answer = json.loads(said)
     except ValueError:
         raise DataError(
-            "The file could not be worked on: it is damaged, or needs more memory than the desk gives. Files are CSV "
-            "or Parquet tables. Check the file, or send less data.",
+            "The file could not be worked on: it is damaged, or needs more memory than the desk gives.",
+            "Files are CSV or Parquet tables.",
+            "Check the file, or send less data.",
             about="file",
         ) from None
     if "refused" in answer:
@@ -207,8 +211,9 @@ def _not_too_many(arguments: dict[str, Any]) -> None:
             continue  # its reader says what is wrong
         if found.num_rows * found.num_columns > VALUES:
             raise DataError(
-                f"{found.num_rows:,} rows of {found.num_columns:,} columns were sent. The desk works on {VALUES:,} "
-                "values at most. Send fewer rows, or only the columns that are needed.",
+                f"{found.num_rows:,} rows of {found.num_columns:,} columns were sent.",
+                f"The desk works on {VALUES:,} values at most.",
+                "Send fewer rows, or only the columns that are needed.",
                 about="file",
             )
 

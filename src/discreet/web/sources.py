@@ -95,8 +95,9 @@ def keep(desk: Desk, sent: UploadFile) -> str:
     ending = next((each for each in sorted(ENDINGS, key=len, reverse=True) if given.endswith(each)), None)
     if ending is None:
         raise DataError(
-            "A file of another type was sent. A source is a CSV file, also as .csv.gz or .csv.zst, or Parquet. Send "
-            "one of these.",
+            "A file of another type was sent.",
+            "A source is a CSV file, also as .csv.gz or .csv.zst, or Parquet.",
+            "Send one of these.",
             about="file",
         )
     folder = desk.folder / DATA
@@ -127,8 +128,9 @@ def columns_of(desk: Desk, file: str) -> list[str]:
     """The names of a file's columns, read in a process with limits."""
     if file not in files(desk):
         raise DataError(
-            f"{file[:80]!r} is not a table in the desk's folder {DATA!r}. A source is a file there. Choose one, or "
-            "send it.",
+            f"{file[:80]!r} is not a table in the desk's folder {DATA!r}.",
+            "A source is a file there.",
+            "Choose one, or send it.",
             about="file",
         )
     found: list[str] = confined("columns", {"path": str(desk.folder / file)})
@@ -154,10 +156,15 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
     except ValidationError as error:
         wrong = {str(fault["loc"][-1]): str(fault["msg"]) for fault in error.errors()}
         told = "; ".join(f"{key}: {words.removeprefix('Value error, ').rstrip('.')}" for key, words in wrong.items())
-        raise DataError(f"The source is not complete. Correct these fields: {told}.", about="source") from None
+        raise DataError(
+            "The source is not complete.", remedy=f"Correct these fields: {told}.", about="source"
+        ) from None
     if source.name in desk.sources:
         raise DataError(
-            f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"
+            f"{source.name!r} is a source of this desk.",
+            "A name stands for one source.",
+            "Choose another.",
+            about="name",
         )
     _fits_the_ledger(desk, source)
     return source
@@ -167,7 +174,8 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     establishments, workers = roles.get("establishment", []), roles.get("worker", [])
     if len(establishments) != 1 or len(workers) != 1:
         raise DataError(
-            f"{len(establishments)} columns name the establishment and {len(workers)} the worker. One names each. "
+            f"{len(establishments)} columns name the establishment and {len(workers)} the worker.",
+            "One names each.",
             "Choose them in the list of columns.",
             about="columns",
         )
@@ -176,8 +184,9 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
         values = filters.read(f"x: {(form.domains or {}).get(column, '')}").get("x", [])
         if not values:
             raise DataError(
-                f"{column!r} describes workers and has no public values. They are typed in, since the data are "
-                "confidential. List them with commas: female, male.",
+                f"{column!r} describes workers and has no public values.",
+                "They are typed in, since the data are confidential.",
+                "List them with commas: female, male.",
                 about="columns",
             )
         domains[column] = list(values)
@@ -190,8 +199,9 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     most = form.multiple or "1"
     if not (most.isascii() and most.isdigit() and 1 <= len(most) <= 4 and int(most) >= 1):
         raise DataError(
-            f"{most[:20]!r} was given as the most jobs of one worker. It is a whole number. Use 1, or how many there "
-            "may be.",
+            f"{most[:20]!r} was given as the most jobs of one worker.",
+            "It is a whole number.",
+            "Use 1, or how many there may be.",
             about="most_jobs",
         )
     several = {"allow_multiple": int(most)} if int(most) > 1 else {}
@@ -202,7 +212,9 @@ def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     response = roles.get("response", [])
     if len(response) != 1:
         raise DataError(
-            f"{len(response)} columns are the response. One is protected. Choose it in the list of columns.",
+            f"{len(response)} columns are the response.",
+            "One is protected.",
+            "Choose it in the list of columns.",
             about="response",
         )
     unit = {"kind": "rows", "lower": form.lower, "upper": form.upper, "response": response[0]}
@@ -216,9 +228,10 @@ def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
     unit, total = source.unit.unit().key, loss(epsilon=source.epsilon, delta=source.delta)
     if (known.unit, known.total) != (unit, total):
         raise DataError(
-            f"The ledger knows {source.dataset!r} under {known.unit} with {known.total}; {unit} with {total} was asked "
-            "for. The same data have one unit and one budget. Use those, or another name in the ledger where these are "
-            "other data.",
+            f"The ledger knows {source.dataset!r} under {known.unit} with {known.total}; {unit} with "
+            f"{total} was asked for.",
+            "The same data have one unit and one budget.",
+            "Use those, or another name in the ledger where these are other data.",
             about="dataset",
         )
 
@@ -253,13 +266,17 @@ def add(desk: Desk, store: DeskStore, source: DataSource, person: Person) -> Des
             settings = Settings.model_validate(tomllib.loads(after))
         except (tomllib.TOMLDecodeError, ValidationError):
             raise DataError(
-                f"The source cannot be appended to {SETTINGS} as it is written. Sources there are [[source]] tables. "
+                f"The source cannot be appended to {SETTINGS} as it is written.",
+                "Sources there are [[source]] tables.",
                 "Write it in by hand.",
                 about="source",
             ) from None
         if source.name in {each.name for each in Desk.open(desk.folder).settings.source}:
             raise DataError(
-                f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"
+                f"{source.name!r} is a source of this desk.",
+                "A name stands for one source.",
+                "Choose another.",
+                about="name",
             )
         (desk.folder / waiting).rename(desk.folder / kept)  # a source's file is removed by nobody here
         _replace(path, after)

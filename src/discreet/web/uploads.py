@@ -70,7 +70,8 @@ def _copied(sent: UploadFile, folder: Path, field: str) -> Path:
     if ending not in (ENDINGS if not packing else (".csv",)):
         told = f"{ending}{packing}"[:20] or "unknown"
         raise DataError(
-            f"A file of type {told!r} was sent. The desk reads CSV, also as .csv.gz, .csv.zst or .zip, and Parquet. "
+            f"A file of type {told!r} was sent.",
+            "The desk reads CSV, also as .csv.gz, .csv.zst or .zip, and Parquet.",
             "Send one of these.",
             about="file",
         )
@@ -82,8 +83,8 @@ def _copied(sent: UploadFile, folder: Path, field: str) -> Path:
         if not packing:
             raise
         raise DataError(
-            f"The {packing} file cannot be unpacked: it is damaged, locked by a password or of another kind. Pack one "
-            "CSV file again, or send it as it is.",
+            f"The {packing} file cannot be unpacked: it is damaged, locked by a password or of another kind.",
+            "Pack one CSV file again, or send it as it is.",
             about="file",
         ) from error
     return path
@@ -96,7 +97,9 @@ def _unpacked(file: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
             names = [each for each in archive.namelist() if each.lower().endswith(".csv") and "__MACOSX" not in each]
             if len(names) != 1:
                 raise DataError(
-                    f"The zip file holds {len(names)} CSV files. It may hold one. Pack the one that is meant.",
+                    f"The zip file holds {len(names)} CSV files.",
+                    "It may hold one.",
+                    "Pack the one that is meant.",
                     about="file",
                 )
             with archive.open(names[0]) as member:
@@ -116,7 +119,9 @@ def _copy(source: IO[bytes], target: IO[bytes], most: int | None) -> None:
         taken += len(chunk)
         if most is not None and taken > most:
             raise DataError(
-                f"The file unpacks to more than {most // 10**6} megabytes. The desk takes no more. Send less data.",
+                f"The file unpacks to more than {most // 10**6} megabytes.",
+                "The desk takes no more.",
+                "Send less data.",
                 about="file",
             )
         target.write(chunk)

@@ -50,7 +50,8 @@ def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int,
     try:
         if digest_of(text) != digest:
             raise DiscreetError(
-                f"{plan.name} is not the text that was approved. Only that is run, and this run spent nothing. "
+                f"{plan.name} is not the text that was approved.",
+                "Only that is run, and this run spent nothing.",
                 "Start it again.",
                 about="plan",
             )

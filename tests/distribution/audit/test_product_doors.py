@@ -213,7 +213,7 @@ DOORS = {
         MOVED,
     ),
     "objective perturbation": Door(
-        "bayes/erm.py", summary(dc.objective_perturbation, lower=-2, upper=2, norm=2, penalty=1), LINE, MOVED
+        "bayes/erm.py", summary(dc.objective_perturbation, bounds=(-2, 2), norm=2, penalty=1), LINE, MOVED
     ),
 }
 LONG = np.linspace(-1, 1, 900)

@@ -203,6 +203,6 @@ def test_the_whole_function_is_auditable() -> None:
     a, b = {"x": x, "y": 2 * x}, {"x": x, "y": np.append(2 * x[:-1], -1e6)}
 
     def one(data):
-        return float(posterior_probability("y ~ x", data, "x", at=2.0, epsilon=1, partitions=20, rng=0).value)
+        return float(posterior_probability("y ~ x", data, "x", at=2.0, epsilon=1, partitions=20).value)
 
     assert not blackbox(one, a, b, claimed=1, trials=100, **SURE).refuted

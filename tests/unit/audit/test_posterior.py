@@ -99,7 +99,7 @@ def test_rows_that_do_not_exist(fit, rows) -> None:
 
 def test_published_method_finds_the_exact_figure_within_its_noise(fit, audit) -> None:
     rows = Influential(np.array([3, 60]), ("extreme residual", "none"))
-    found = monte_carlo_audit(fit, rows=rows, draws=4_000, warmup=200, rng=5)
+    found = monte_carlo_audit(fit, rows=rows, draws=4_000, warmup=200, seed=5)
     assert found.worst_row == 3
     assert found.kind == "empirical"
     assert 0.05 < found.noise_floor < 0.5
@@ -133,14 +133,14 @@ def test_a_model_without_fixed_effects() -> None:
     without = bayes_mixed("y ~ 0 + (1 | g)", {"y": np.delete(y, 2), "g": np.delete(group, 2)})
     ratio = np.abs(np.log(20 * without.posterior.effects.bins(benchmark_bins(fit.posterior, 20))))
     assert found.own[2] == pytest.approx(ratio[0].max(), abs=1e-3)
-    drawn = monte_carlo_audit(fit, rows=Influential(np.array([2]), ("chosen",)), draws=2_000, rng=1)
+    drawn = monte_carlo_audit(fit, rows=Influential(np.array([2]), ("chosen",)), draws=2_000, seed=1)
     assert np.isfinite(drawn.epsilon)
 
 
 def test_the_published_method_in_words(fit) -> None:
     shares: list[float] = []
     rows = Influential(np.array([3]), ("extreme residual",))
-    found = monte_carlo_audit(fit, rows=rows, draws=2_000, rng=5, progress=shares.append)
+    found = monte_carlo_audit(fit, rows=rows, draws=2_000, seed=5, progress=shares.append)
     told = str(found)
     assert f"empirical epsilon {found.epsilon:.4g} by 2,000 draws" in told and "not a privacy guarantee" in told
     assert f"chance alone gives {found.noise_floor:.4g}" in told and "100 are expected" in told

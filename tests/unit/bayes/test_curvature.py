@@ -124,7 +124,7 @@ def test_check_tells_the_width_before_paying() -> None:
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, 8000)
     data = {"x": x, "y": 1 + 2 * x + rng.normal(0, 0.8, 8000)}  # a twentieth of the range
-    ask = {"lower": -8, "upper": 8, "norm": 2, "penalty": 1, "epsilon": 2}
+    ask = {"bounds": (-8, 8), "norm": 2, "penalty": 1, "epsilon": 2}
     check = objective_perturbation.check("y ~ x", data, **ask)
     expected = check.expected
     found = [objective_perturbation("y ~ x", data, seed=s, **ask).value for s in range(20)]
@@ -137,12 +137,12 @@ def test_check_tells_the_width_before_paying() -> None:
 def test_what_is_public_is_said_before_paying() -> None:
     x = np.linspace(-1, 1, 60)
     data = {"x": x, "y": x}
-    few = objective_perturbation.check("y ~ x", data, lower=-8, upper=8, norm=2, penalty=1, epsilon=0.5)
+    few = objective_perturbation.check("y ~ x", data, bounds=(-8, 8), norm=2, penalty=1, epsilon=0.5)
     assert few.expected.flag == ("rows not seen, penalty holds",) * 2
     assert str(few.expected).startswith("Before paying: noise hides")
     large = {"x": np.linspace(-0.01, 0.01, 20_000), "y": np.zeros(20_000)}
     account = Account.open(None, dataset="rows", unit=Rows(-8, 8, "y"), budget=Pure(8))
-    ask = {"lower": -8, "upper": 8, "norm": 2, "penalty": 1, "epsilon": 2, "public": ["x"], "account": account}
+    ask = {"bounds": (-8, 8), "norm": 2, "penalty": 1, "epsilon": 2, "public": ["x"], "account": account}
     told = objective_perturbation.check("y ~ x", large, **ask).expected
     assert told.public and told.flag == ("penalty holds",) * 2, "the rows of a narrow column weigh 0.67"
     wide = {"x": np.linspace(-1, 1, 20_000), "y": np.zeros(20_000)}
@@ -172,5 +172,5 @@ def test_the_interval_is_of_the_coefficient_without_penalty() -> None:
 def test_a_release_of_categories_has_errors_without_a_norm() -> None:
     rng = np.random.default_rng(8)
     data = {"s": rng.choice(["a", "b", "c"], size=6000), "y": rng.normal(size=6000)}
-    found = objective_perturbation("y ~ s", data, lower=-4, upper=4, penalty=1, epsilon=4, public=["s"], seed=3).value
+    found = objective_perturbation("y ~ s", data, bounds=(-4, 4), penalty=1, epsilon=4, public=["s"], seed=3).value
     assert np.isfinite(found.std_error).all() and (np.array(found.low) < 0).all() and (np.array(found.high) > 0).all()

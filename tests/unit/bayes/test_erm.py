@@ -196,16 +196,16 @@ def test_the_release_scatters_around_the_minimiser_as_its_noise_says() -> None:
 
 def test_many_rows_give_least_squares(line) -> None:
     data = {"x": np.clip(line["x"], -2, 2) / 2, "y": 100 + np.clip(line["y"], -8, 8)}
-    released = objective_perturbation("y ~ x", data, lower=90, upper=110, norm=2, penalty=1e-3, epsilon=5)
+    released = objective_perturbation("y ~ x", data, bounds=(90, 110), norm=2, penalty=1e-3, epsilon=5)
     ols = np.linalg.lstsq(np.column_stack([np.ones(len(line["x"])), data["x"]]), data["y"])[0]
     np.testing.assert_allclose(released.value.value, ols, atol=0.15)  # thirty times what one scale of noise moves
     assert released.guarantee.basis == "proved" and "(Intercept)" in str(released.value)
 
 
 def test_bad_input_is_refused(line) -> None:
-    ask = {"lower": -1, "upper": 1, "norm": 1, "penalty": 1, "epsilon": 1}
-    for wrong in ({"lower": 1}, {"upper": math.inf}):
-        with pytest.raises(PrivacyError, check=about("lower")):
+    ask = {"bounds": (-1, 1), "norm": 1, "penalty": 1, "epsilon": 1}
+    for wrong in ({"bounds": (1, 1)}, {"bounds": (-1, math.inf)}, {"bounds": 1}, {"bounds": (0, 1, 2)}):
+        with pytest.raises(PrivacyError, check=about("bounds")):
             objective_perturbation("y ~ x", line, **ask | wrong)
     with pytest.raises(FitError, check=about("penalty")):
         objective_perturbation("y ~ x", line, **ask | {"penalty": 0})

@@ -45,7 +45,7 @@ def rows_of(kind: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndar
 def test_every_summary_doubts_a_wrong_line_and_no_right_one(kind: str, door: str) -> None:
     """Red before: probabilities and quantiles said nothing of a curve."""
     rng = np.random.default_rng(8)
-    found = [ASK[door](rows_of(kind, rng, 20_000), epsilon=2, seed=s, rng=s).value for s in range(3)]
+    found = [ASK[door](rows_of(kind, rng, 20_000), epsilon=2, seed=s).value for s in range(3)]
     doubts = ["model in doubt" in str(answer) for answer in found]
     assert all(doubts) if "taken for a line" in kind else not any(doubts)
 
@@ -172,7 +172,7 @@ def test_a_centre_that_is_not_found_is_noted_and_its_ends_hold(monkeypatch: pyte
         return 200 if len(looks) == 1 else chosen(values, edges, **rest)
 
     monkeypatch.setattr(selection, "median_cell", astray)
-    found = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=4, seed=1, rng=1).value
+    found = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=4, seed=1).value
     assert len(looks) == 2 and found.centre[0] > 100 and "was not found" in found.notes[0]
     assert found.low[0] < 2 < found.high[0]
 
@@ -214,7 +214,7 @@ def test_ends_hold_with_skewed_and_heavy_tailed_errors(kind: str) -> None:
         middle, upper = (whole.quantile(np.full(2, q))[0] for q in (0.5, 0.841345))
         cuts = middle + (upper - middle) * [0.5, 2.0]
         right = whole.cdf(cuts)[0]
-        ask = {"seed": seed, "rng": rng, "epsilon": 4}
+        ask = {"seed": seed, "epsilon": 4}
         p = posterior_probability("y ~ x", data, "(Intercept)", at=cuts, **ask).value
         q = posterior_quantile("y ~ x", data, "(Intercept)", probability=0.5, **ask).value
         i = posterior_interval("y ~ x", data, "(Intercept)", **ask).value

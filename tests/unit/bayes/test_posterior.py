@@ -42,7 +42,7 @@ def test_normality_corrected_matches_the_full_posterior_where_the_thesis_does_no
         calibration: [
             float(
                 posterior_probability(
-                    "y ~ x", line, "x", at=upper, epsilon=HUGE, partitions=300, calibration=calibration, rng=i
+                    "y ~ x", line, "x", at=upper, epsilon=HUGE, partitions=300, calibration=calibration, seed=i
                 ).value
             )
             for i in range(12)
@@ -83,7 +83,6 @@ def test_quantiles_of_all_priors_match_the_full_posterior(line, prior) -> None:
             epsilon=HUGE,
             partitions=300,
             prior=prior,
-            rng=1,
             seed=seed,
         ).value.quantile
         for seed in range(3)
@@ -97,14 +96,14 @@ def test_quantiles_of_all_priors_match_the_full_posterior(line, prior) -> None:
 
 def test_interval_is_the_full_posteriors_when_there_is_no_noise(line) -> None:
     middle, upper = full(line, 0.975)
-    interval = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, rng=1).value
+    interval = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, seed=1).value
     assert interval.half_width[0] == pytest.approx(upper - middle, rel=0.06)
     assert interval.location[0] == pytest.approx(middle, abs=0.4 * (upper - middle))
     # The scatter of the parts is found to an eighth octave, from above; parts of 100 rows, of which a tenth may carry
     # the slope, add up to 12 % to the deviation. What skewed errors might do is allowed for on top.
     reach = interval.high[0] - interval.location[0] - allowed_for(300, 30_000, 10) * interval.scatter[0]
     assert 0.9 < reach / interval.half_width[0] < 1.3
-    own = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, cover_noise=False, rng=1).value
+    own = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, cover_noise=False, seed=1).value
     assert own.high[0] - own.location[0] == pytest.approx(own.half_width[0])
 
 
@@ -169,7 +168,7 @@ def test_guarantees_say_what_is_true(line) -> None:
 
 @each_call
 def test_a_seed_reproduces_and_rows_of_a_response_are_protected_too(line, call) -> None:
-    assert call(line, epsilon=3, seed=5, rng=5).value == call(line, epsilon=3, seed=5, rng=5).value
+    assert call(line, epsilon=3, seed=5).value == call(line, epsilon=3, seed=5).value
     account = Account.open(None, dataset="line", unit=Rows(-30, 30), budget=Pure(3))
     assert call(line, epsilon=3, account=account).guarantee.unit == Rows(-30, 30)
     wrong = Account.open(None, dataset="jobs", unit=Establishments("0.1"), budget=Pure(3))

@@ -30,7 +30,7 @@ CALLS = {
     ),
     "interval": posterior_interval,
     "perturbation": lambda formula, data, coefficient, **more: objective_perturbation(
-        formula, data, lower=-5, upper=5, norm=2, penalty=1, **more
+        formula, data, bounds=(-5, 5), norm=2, penalty=1, **more
     ),
 }
 each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -157,13 +157,24 @@ def test_raw_errors_never_come_through(small, call, wrong) -> None:
 
 
 @each_summary
-@pytest.mark.parametrize("rng", ["x", -1, 1.5, True])
-def test_a_partition_is_seeded_by_whole_numbers_or_generators(small, account, call, rng) -> None:
-    with pytest.raises(FitError) as refused:
-        call("y ~ x", small, "x", epsilon=4, rng=rng, account=account)
-    assert refused.value.about == "rng"
-    assert account.remaining == Pure(5)
-    call("y ~ x", small, "x", epsilon=4, rng=np.random.default_rng(0))
+@pytest.mark.parametrize("seed", ["x", -1, 1.5, True])
+def test_seeds_are_whole_numbers(small, call, seed) -> None:
+    with pytest.raises(PrivacyError) as refused:
+        call("y ~ x", small, "x", epsilon=4, seed=seed)
+    assert refused.value.about == "seed"
+
+
+@each_summary
+def test_a_seed_repeats_partition_and_noise_also_by_an_account(small, call) -> None:
+    def seeded(seed: int) -> Account:
+        return Account.open(None, dataset="small", unit=AnyRow(), budget=Pure(5), seed=seed)
+
+    drawn = [
+        [call("y ~ x", small, "x", epsilon=4, account=seeded(1)).value for _ in range(2)],
+        [call("y ~ x", small, "x", epsilon=4, seed=1).value for _ in range(2)],
+    ]
+    assert len({str(value) for two in drawn for value in two}) == 1
+    assert call("y ~ x", small, "x", epsilon=4, account=seeded(2)).value != drawn[0][0]
 
 
 def test_questions_are_numbers(small) -> None:
@@ -178,19 +189,25 @@ def test_questions_are_numbers(small) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"lower": "a"}, {"lower": True}, {"norm": 1e300}, {"penalty": "x"}, {"penalty": 1e-300, "epsilon": 1_000}],
+    [
+        {"bounds": ("a", 8)},
+        {"bounds": (True, 8)},
+        {"norm": 1e300},
+        {"penalty": "x"},
+        {"penalty": 1e-300, "epsilon": 1_000},
+    ],
     ids=str,
 )
 def test_perturbation_refuses_before_it_charges(small, wrong) -> None:
     account = Account.open(None, dataset="line", unit=AnyRow(), budget=Pure(2_000))
-    ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 1, "epsilon": 1}
+    ask = {"bounds": (-8, 8), "norm": 4, "penalty": 1, "epsilon": 1}
     with pytest.raises(DiscreetError):
         objective_perturbation("y ~ x", small, account=account, **ask | wrong)
     assert account.remaining == Pure(2_000)
 
 
 def test_perturbation_says_its_noise_and_that_the_penalty_was_raised(small) -> None:
-    ask = {"lower": -8, "upper": 8, "norm": 4, "epsilon": 1}
+    ask = {"bounds": (-8, 8), "norm": 4, "epsilon": 1}
     raised = objective_perturbation("y ~ x", small, penalty=1e-3, **ask).value
     assert f"raised from 0.001 to {raised.penalty:.4g}" in str(raised)
     assert f"Laplace({raised.scale:.4g}) in the gradient" in str(raised)
@@ -245,7 +262,7 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
     """Every term touches one column with a 1 in it; a column of numbers has no bound that is public."""
     data = small | {"sector": ["a", "b", "c"] * 1_000, "size": ["s", "t"] * 1_500}
     public = {"public": ["sector", "size"]}
-    ask = {"lower": -8, "upper": 8, "penalty": 100.0, "epsilon": 1, **public}
+    ask = {"bounds": (-8, 8), "penalty": 100.0, "epsilon": 1, **public}
     for formula, terms in (("y ~ sector", 2), ("y ~ 0 + sector", 1), ("y ~ sector * size", 4)):
         known = public_facts(formula, data, **public)
         assert known.longest == terms and np.abs(known.read(known.frame).X).sum(axis=1).max() == terms
@@ -258,7 +275,7 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
 
 def test_public_columns_of_numbers_bound_their_rows_where_responses_alone_are_protected(small) -> None:
     """Before, norm was asked for although everybody may know all columns but the response."""
-    ask = {"lower": -8, "upper": 8, "penalty": 100.0, "epsilon": 1}
+    ask = {"bounds": (-8, 8), "penalty": 100.0, "epsilon": 1}
     account = Account.open(None, dataset="rows", unit=Rows(-8, 8, "y"), budget=Pure(5))
     found = objective_perturbation("y ~ x", small, public=["x"], account=account, **ask)
     longest = 1 + np.abs(small["x"]).max()
@@ -270,7 +287,7 @@ def test_public_columns_of_numbers_bound_their_rows_where_responses_alone_are_pr
 
 
 def test_perturbation_without_a_share_for_them_has_no_errors_and_says_so_before_it_is_paid(small) -> None:
-    ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 100.0, "epsilon": 1, "error_share": 0}
+    ask = {"bounds": (-8, 8), "norm": 4, "penalty": 100.0, "epsilon": 1, "error_share": 0}
     expected = objective_perturbation.check("y ~ x", small, **ask).expected
     found = objective_perturbation("y ~ x", small, **ask).value
     assert expected.flag == found.flag == ("no standard errors",) * 2
@@ -283,4 +300,4 @@ def test_perturbation_without_a_share_for_them_has_no_errors_and_says_so_before_
 @pytest.mark.parametrize("share", [-0.1, 1, "2", True, "x"])
 def test_a_share_for_errors_is_from_0_to_below_1(small, share) -> None:
     with pytest.raises(PrivacyError, check=about("error_share")):
-        objective_perturbation("y ~ x", small, lower=-8, upper=8, norm=4, penalty=1, epsilon=1, error_share=share)
+        objective_perturbation("y ~ x", small, bounds=(-8, 8), norm=4, penalty=1, epsilon=1, error_share=share)

@@ -63,7 +63,7 @@ def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: s
         middle, upper = (whole(data).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
         cuts = np.array([middle, upper])
         right = np.array([whole(data).cdf(np.array([cut]))[0, 0] for cut in cuts])
-        ask = {"seed": seed, "rng": rng, "partitions": 75}
+        ask = {"seed": seed, "partitions": 75}
         p = posterior_probability("y ~ x", data, "x", at=cuts, epsilon=16, **ask).value
         q = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=8, **ask).value
         held = (np.array(p.low) <= right) & (right <= np.array(p.high))
@@ -116,7 +116,7 @@ def test_an_interval_follows_parts_that_scatter_more_widely() -> None:
     rng = np.random.default_rng(3)
     data = draw("unequal variances", rng, 20_000)
     middle, upper = (whole(data).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
-    found = posterior_interval("y ~ x", data, "x", epsilon=50, seed=1, rng=1, partitions=200).value
+    found = posterior_interval("y ~ x", data, "x", epsilon=50, seed=1, partitions=200).value
     assert found.scatter[0] / (upper - middle) == pytest.approx(1.5, abs=0.25)
     assert found.high[0] - found.location[0] > 1.3 * found.half_width[0]
 
@@ -125,8 +125,7 @@ def test_an_interval_follows_parts_that_scatter_more_widely() -> None:
 def test_notes_warn_of_a_wrong_line_and_not_of_a_right_one(kind: str) -> None:
     rng = np.random.default_rng(4)
     notes = [
-        posterior_interval("y ~ x", draw(kind, rng, 20_000), "x", epsilon=2, seed=seed, rng=rng).value.notes
-        for seed in range(6)
+        posterior_interval("y ~ x", draw(kind, rng, 20_000), "x", epsilon=2, seed=seed).value.notes for seed in range(6)
     ]
     doubted = [any("model in doubt" in note for note in each) for each in notes]
     if "taken for a line" in kind:

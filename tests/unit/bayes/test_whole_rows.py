@@ -25,7 +25,7 @@ SUMMARIES: dict[str, Callable[..., Any]] = {
     "quantile": lambda f, c, **k: posterior_quantile(f, DATA, c, probability=0.5, epsilon=60, partitions=6, **k),
     "interval": lambda f, c, **k: posterior_interval(f, DATA, c, epsilon=60, partitions=6, **k),
     "perturbation": lambda f, c, **k: objective_perturbation(
-        f, DATA, lower=0, upper=1, norm=3, penalty=10, epsilon=2, **k
+        f, DATA, bounds=(0, 1), norm=3, penalty=10, epsilon=2, **k
     ),
 }
 

@@ -27,7 +27,7 @@ def wide() -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def blocks(wide: dict) -> Blocks:
-    return fit_blocks(FORMULA, wide, blocks=40, rng=SEED)
+    return fit_blocks(FORMULA, wide, blocks=40, seed=SEED)
 
 
 def rows_of(wide: dict, block: int, size: int) -> dict[str, np.ndarray]:
@@ -74,12 +74,12 @@ def test_counts(wide: dict, blocks: Blocks) -> None:
     assert counts["blocks"] == len(blocks) == 40
     assert counts["not_estimable"] == 0
     assert counts["zero_variance"] == int((blocks.variances[:, 0] == 0).sum()) > 0
-    assert fit_blocks(FORMULA, wide, blocks=7, rng=0).unused == 3000 - 7 * 428
+    assert fit_blocks(FORMULA, wide, blocks=7, seed=0).unused == 3000 - 7 * 428
 
 
 def test_small_blocks_are_not_estimable_and_counted(wide: dict) -> None:
     """With 8 rows a block often has 8 groups, or as many columns as rows: lme4 refuses those too."""
-    tiny = fit_blocks(FORMULA, wide, blocks=375, rng=1)
+    tiny = fit_blocks(FORMULA, wide, blocks=375, seed=1)
     lost = ~tiny.estimable
     assert 0 < lost.sum() < 375
     assert tiny.counts()["not_estimable"] == lost.sum()
@@ -92,16 +92,16 @@ def test_small_blocks_are_not_estimable_and_counted(wide: dict) -> None:
 def test_chunks_do_not_matter_and_seeds_do(wide: dict, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[int, int]] = []
     monkeypatch.setattr("discreet.lmm.blocks.CHUNK_NUMBERS", 2000)
-    again = fit_blocks(FORMULA, wide, blocks=40, rng=SEED, progress=lambda done, of: calls.append((done, of)))
+    again = fit_blocks(FORMULA, wide, blocks=40, seed=SEED, progress=lambda done, of: calls.append((done, of)))
     np.testing.assert_allclose(again.beta, blocks.beta, rtol=1e-9)
     np.testing.assert_array_equal(again.block, blocks.block)
     assert len(calls) > 5
     assert calls[-1] == (40, 40)
-    assert not np.array_equal(fit_blocks(FORMULA, wide, blocks=40, rng=SEED + 1).beta, blocks.beta)
+    assert not np.array_equal(fit_blocks(FORMULA, wide, blocks=40, seed=SEED + 1).beta, blocks.beta)
 
 
 def test_one_block_is_the_whole_fit(wide: dict) -> None:
-    fit, whole = mixed(FORMULA, wide), fit_blocks(FORMULA, wide, blocks=1, rng=0)
+    fit, whole = mixed(FORMULA, wide), fit_blocks(FORMULA, wide, blocks=1, seed=0)
     np.testing.assert_allclose(whole.beta[0], fit.beta, rtol=1e-7)
     np.testing.assert_allclose(whole.mean_effects, fit.random[0].values[:, 0], atol=1e-8)
 
@@ -109,8 +109,8 @@ def test_one_block_is_the_whole_fit(wide: dict) -> None:
 def test_requests_that_make_no_blocks(wide: dict) -> None:
     for blocks in (0, 2000, -3):
         with pytest.raises(FitError, check=about("blocks")):
-            fit_blocks(FORMULA, wide, blocks=blocks, rng=0)
+            fit_blocks(FORMULA, wide, blocks=blocks, seed=0)
     with pytest.raises(FitError, check=about("formula")):
-        fit_blocks("y ~ t + (t | g)", wide, blocks=4, rng=0)
+        fit_blocks("y ~ t + (t | g)", wide, blocks=4, seed=0)
     with pytest.raises(FitError, check=about("formula")):
-        fit_blocks("y ~ t + u + (1 | g)", wide | {"u": wide["t"] * 2}, blocks=4, rng=0)
+        fit_blocks("y ~ t + u + (1 | g)", wide | {"u": wide["t"] * 2}, blocks=4, seed=0)

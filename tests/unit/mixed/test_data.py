@@ -138,7 +138,7 @@ def test_log_needs_positive_values(panel: dict, lazy: bool) -> None:
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [
-        ("y ~ naics + (1 | g)", "Column 'naics' is not in the data; it has: y, t, industry, g, h"),
+        ("y ~ naics + (1 | g)", "Column 'naics' is not in the data. It has: y, t, industry, g, h"),
         ("industry ~ t + (1 | g)", "industry needs a numeric column"),
         ("y ~ log(industry) + (1 | g)", "needs a numeric column"),
         ("truth ~ t + (1 | g)", "truth needs a numeric column"),

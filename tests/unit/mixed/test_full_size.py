@@ -49,7 +49,7 @@ def test_blocks_and_refits_at_full_size(parquet: Path) -> None:
     other = mixed(FORMULA, table.take(kept))
     assert refits.criterion[county] == pytest.approx(other.criterion, rel=1e-10)
     np.testing.assert_allclose(refits.beta[county], other.beta, rtol=1e-7)
-    blocks = fit_blocks(FORMULA, table, blocks=8_945, rng=0)
+    blocks = fit_blocks(FORMULA, table, blocks=8_945, seed=0)
     assert blocks.size == 271
     # Schneider (2014, section 3.4.2) reports at most 2 industries and 2,863 to 2,892 of 3,111 counties missing.
     assert blocks.counts()["most_missing_columns"] <= 3

@@ -44,7 +44,7 @@ def test_the_losses_of_all_draws_add_up_to_the_charge(epsilon: str, penalty: flo
     def release(first: str) -> Any:
         def door() -> tuple[Any, Any]:
             done = objective_perturbation(
-                "y ~ 0 + x1 + x2", table(first), lower=LOWER, upper=UPPER, norm=NORM, penalty=penalty, epsilon=epsilon
+                "y ~ 0 + x1 + x2", table(first), bounds=(LOWER, UPPER), norm=NORM, penalty=penalty, epsilon=epsilon
             )
             return done.value, done.entry.loss
 
@@ -94,7 +94,7 @@ def moved(one: Any, other: Any) -> float:
 def door(first: str) -> Any:
     def release() -> tuple[Any, Any]:
         done = objective_perturbation(
-            "y ~ 0 + x1 + x2", table(first), lower=-1, upper=1, norm=1, penalty=9, epsilon=1_000_000
+            "y ~ 0 + x1 + x2", table(first), bounds=(-1, 1), norm=1, penalty=9, epsilon=1_000_000
         )
         return done.value, done.entry.loss
 
@@ -124,7 +124,7 @@ def test_public_columns_need_no_noise(record) -> None:
 
     def release() -> tuple[Any, Any]:
         account = Account.open(None, dataset="rows", unit=Rows(LOWER, UPPER, "y"), budget=Pure(2))
-        ask = {"lower": LOWER, "upper": UPPER, "norm": 2, "penalty": 5.0, "epsilon": 2, "public": ["x"]}
+        ask = {"bounds": (LOWER, UPPER), "norm": 2, "penalty": 5.0, "epsilon": 2, "public": ["x"]}
         done = objective_perturbation("y ~ x", {"x": x, "y": np.clip(x, -0.5, 0.5)}, account=account, **ask)
         return done.value, done.entry.loss
 

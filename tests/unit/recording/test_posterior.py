@@ -75,7 +75,7 @@ def test_the_losses_of_all_draws_add_up_to_the_charge(name, prior, losses, amoun
     rows = LARGER if prior.endswith("looked at") else ROWS
 
     def release(data: dict[str, np.ndarray]) -> tuple[Any, Any]:
-        done = door("y ~ x", data, "x", **ask, prior=PRIORS[prior.split(",")[0]], partitions=PARTS, rng=2)
+        done = door("y ~ x", data, "x", **ask, prior=PRIORS[prior.split(",")[0]], partitions=PARTS, seed=2)
         assert done.guarantee.loss == done.entry.loss
         return done.value, done.entry.loss
 

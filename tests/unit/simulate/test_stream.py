@@ -67,9 +67,9 @@ def test_an_interruption_leaves_nothing(tmp_path):
 
 def test_something_there_is_never_overwritten(tmp_path):
     (tmp_path / "kept.txt").write_text("mine")
-    with pytest.raises(DataError, check=about("directory")):
+    with pytest.raises(DataError, check=about("folder")):
         stream.write(tmp_path, batches(), about={}, total=12)
-    with pytest.raises(DataError, check=about("directory")):
+    with pytest.raises(DataError, check=about("folder")):
         stream.write(tmp_path / "kept.txt", batches(), about={}, total=12)
     assert names(tmp_path) == ["kept.txt"]
     assert (tmp_path / "kept.txt").read_text() == "mine"
@@ -81,18 +81,18 @@ def test_the_same_request_finds_its_data_and_leaves_them(tmp_path):
     assert stream.write(tmp_path / "data", batches(), about={"seed": 1, "shape": (1, 2)}, total=12) == first
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
     assert names(tmp_path) == ["data"]
-    with pytest.raises(DataError, check=about("directory")):
+    with pytest.raises(DataError, check=about("folder")):
         stream.write(tmp_path / "data", batches(), about={"seed": 2, "shape": (1, 2)}, total=12)
-    with pytest.raises(DataError, check=about("directory")):  # the same request, but somebody changed what it wrote
+    with pytest.raises(DataError, check=about("folder")):  # the same request, but somebody changed what it wrote
         stream.write(tmp_path / "data", batches(2), about={"seed": 1, "shape": (1, 2)}, total=12)
     (tmp_path / "data" / "more.txt").write_text("mine")
-    with pytest.raises(DataError, check=about("directory")):
+    with pytest.raises(DataError, check=about("folder")):
         stream.write(tmp_path / "data", batches(), about={"seed": 1, "shape": (1, 2)}, total=12)
 
 
 def test_an_unwritable_place_is_an_error_of_ours(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DiscreetError, check=about("directory")):
+    with pytest.raises(DiscreetError, check=about("folder")):
         stream.write(tmp_path / "file" / "below", batches(), about={}, total=12)
 
 

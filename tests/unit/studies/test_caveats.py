@@ -39,7 +39,7 @@ def _check(question: Any) -> str:
 
 
 def _summaries() -> list[str]:
-    ask: dict[str, Any] = {"epsilon": 40, "rng": np.random.default_rng(0)}
+    ask: dict[str, Any] = {"epsilon": 40, "seed": 0}
     return [
         _check(posterior_interval.ask("y ~ x", ["x"], **ask)),
         _check(posterior_quantile.ask("y ~ x", ["x"], probability=0.5, **ask)),
@@ -48,7 +48,7 @@ def _summaries() -> list[str]:
 
 
 def _perturbed() -> list[str]:
-    offer = objective_perturbation.ask("y ~ x", lower=-4, upper=4, norm=4, penalty=1, epsilon=50).offer(ROWS)
+    offer = objective_perturbation.ask("y ~ x", bounds=(-4, 4), norm=4, penalty=1, epsilon=50).offer(ROWS)
     return [str(offer.check().expected), str(offer.draw(offer.read(None), SeededSource(1)))]
 
 

@@ -21,7 +21,7 @@ def split(draws: Matrix) -> Matrix:
     half = draws.shape[1] // 2
     if half < 2:
         raise DataError(
-            f"Chains of {draws.shape[1]} draws cannot be judged. At least 4 are needed. Draw more.", about="draws"
+            f"Chains of {draws.shape[1]} draws cannot be judged.", "At least 4 are needed.", "Draw more.", about="draws"
         )
     return np.concatenate([draws[:, :half], draws[:, -half:]])
 

@@ -153,7 +153,9 @@ def peak_at(model: PosteriorModel, mode: Vector) -> Peak:
         scale = np.linalg.cholesky(np.linalg.inv(-curvature / h**2))
     except np.linalg.LinAlgError:
         raise FitError(
-            "The posterior of the two variances has no peak. A prior with more degrees of freedom does. Raise `nu`.",
+            "The posterior of the two variances has no peak.",
+            "A prior with more degrees of freedom does.",
+            "Raise `nu`.",
             about="prior",
         ) from None
     return Peak(model, mode, unit[:, None] * scale)

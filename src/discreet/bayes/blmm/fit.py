@@ -183,7 +183,9 @@ class BayesMixed(Result):
     def _sampled(self) -> Chains:
         if self.chains is None:
             raise FitError(
-                "There are no draws: the posterior is exact. Fit with draws=1000 to have some beside it.", about="draws"
+                "There are no draws: the posterior is exact.",
+                remedy="Fit with draws=1000 to have some beside it.",
+                about="draws",
             )
         return self.chains
 
@@ -205,5 +207,7 @@ ROOM = 4.0  # deviations; beyond them, of the prior and of the data's own error,
 def _place(name: str, names: tuple[str, ...], what: str) -> int:
     if name not in names:
         shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else "")
-        raise DataError(f"{name!r} is not a {what} of this model. There are: {shown}. Name one of them.", about="name")
+        raise DataError(
+            f"{name!r} is not a {what} of this model.", f"There are: {shown}.", "Name one of them.", about="name"
+        )
     return names.index(name)

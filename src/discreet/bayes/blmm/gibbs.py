@@ -84,8 +84,9 @@ def gibbs(
     warmup = draws if warmup is None else warmup
     if draws < 4 or chains < 1 or warmup < 0:
         raise DataError(
-            f"{chains} chains of {draws} draws after {warmup} cannot be sampled. At least one chain, 4 draws and no "
-            "negative warm-up are possible. Use draws=1000.",
+            f"{chains} chains of {draws} draws after {warmup} cannot be sampled.",
+            "At least one chain, 4 draws and no negative warm-up are possible.",
+            "Use draws=1000.",
             about="draws",
         )
     rng = np.random.default_rng(rng)

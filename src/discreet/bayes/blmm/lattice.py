@@ -117,8 +117,9 @@ def log_density(model: PosteriorModel, residual: Vector, group: Vector, chunk: i
 
 def unsettled() -> FitError:
     return FitError(
-        "The posterior of the two variances is too wide to be integrated. A prior with more degrees of freedom, or "
-        "data with more groups, would make it narrower. Raise `nu`, or sample with method='gibbs'.",
+        "The posterior of the two variances is too wide to be integrated.",
+        "A prior with more degrees of freedom, or data with more groups, would make it narrower.",
+        "Raise `nu`, or sample with method='gibbs'.",
         about="prior",
     )
 

@@ -182,8 +182,8 @@ def inside(levels: Numbers) -> Vector:
     asked = _vector(levels)
     if not ((asked > 0) & (asked < 1)).all():
         raise DataError(
-            f"A quantile at {', '.join(f'{q:g}' for q in asked)}: only probabilities inside (0, 1) have one. "
-            "Divide percentages by 100.",
+            f"A quantile at {', '.join(f'{q:g}' for q in asked)}: only probabilities inside (0, 1) have one.",
+            remedy="Divide percentages by 100.",
             about="probability",
         )
     return asked

@@ -61,13 +61,15 @@ class Prior:
         ):
             if not isinstance(value, Real) or isinstance(value, bool):
                 raise FitError(
-                    f"Prior {name}={value!r} is not a number. Any positive finite number is possible. "
+                    f"Prior {name}={value!r} is not a number.",
+                    "Any positive finite number is possible.",
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's.",
                     about="prior",
                 )
             if not 0 < value <= LARGEST:
                 raise FitError(
-                    f"Prior {name}={str(value)[:20]} gives {why}. Any positive finite number is possible. "
+                    f"Prior {name}={str(value)[:20]} gives {why}.",
+                    "Any positive finite number is possible.",
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's, or a larger sd and a smaller nu to say less.",
                     about="prior",
                 )
@@ -77,8 +79,8 @@ class Prior:
         """The paper's one-parameter family: sd^2 = 16^2 times the prior variance of a variance (sd 0.998 at nu 12)."""
         if not nu > 4:
             raise FitError(
-                f"Prior.paper(nu={nu:g}) ties sd to the variance of an inverse gamma, which needs nu > 4. "
-                "Use nu > 4, or Prior(nu=..., sd=...) to choose both.",
+                f"Prior.paper(nu={nu:g}) ties sd to the variance of an inverse gamma, which needs nu > 4.",
+                remedy="Use nu > 4, or Prior(nu=..., sd=...) to choose both.",
                 about="prior",
             )
         return cls(V, nu, 16 * nu * V / ((nu - 2) * sqrt(nu / 2 - 2)))
@@ -118,8 +120,8 @@ def read_prior(prior: Prior | Mapping[str, Any]) -> Prior:
     unknown = [str(name) for name in prior if name not in ("V", "nu", "sd", "variances")]
     if unknown:
         raise FitError(
-            f"The prior names {', '.join(map(repr, unknown))}; it has 'V', 'nu', 'sd' and 'variances'. "
-            "Name these, or leave one out for the paper's value.",
+            f"The prior names {', '.join(map(repr, unknown))}; it has 'V', 'nu', 'sd' and 'variances'.",
+            remedy="Name these, or leave one out for the paper's value.",
             about="prior",
         )
     return Prior(**prior)

@@ -54,7 +54,9 @@ class BayesTerms(Result):
         """The posterior of a variance, by its name in `variances`."""
         if name not in self.variances:
             raise DataError(
-                f"{name!r} is not a variance of this model. There are: {', '.join(self.variances)}. Name one of them.",
+                f"{name!r} is not a variance of this model.",
+                f"There are: {', '.join(self.variances)}.",
+                "Name one of them.",
                 about="name",
             )
         return DrawnMarginal(self.draws(name))
@@ -79,8 +81,9 @@ class BayesTerms(Result):
             return np.asarray(self.chains.beta @ origin.restore[at] + origin.offset[at])
         if name not in self.variances:
             raise DataError(
-                f"{name!r} is no fixed effect or variance of this model. There are: "
-                f"{', '.join((*self.fit.names, *self.variances))}. Name one of them.",
+                f"{name!r} is no fixed effect or variance of this model.",
+                f"There are: {', '.join((*self.fit.names, *self.variances))}.",
+                "Name one of them.",
                 about="name",
             )
         return np.asarray(self.chains.variances[:, :, self.variances.index(name)])

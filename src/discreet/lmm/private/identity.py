@@ -28,8 +28,9 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
     shapes = {(fit.names, tuple((term.component, term.levels) for term in fit.random), fit.rows) for fit in fits}
     if len(shapes) > 1:
         raise FitError(
-            "The three releases have different columns, groups or rows, so their estimates cannot be added. "
-            "The identity needs one design. Release JCR, JDR and AR with the same formula on the same data.",
+            "The three releases have different columns, groups or rows, so their estimates cannot be added.",
+            "The identity needs one design.",
+            "Release JCR, JDR and AR with the same formula on the same data.",
             about="releases",
         )
     random = tuple(
@@ -67,8 +68,9 @@ def _together(units: Sequence[Unit]) -> Rows | Groups:
     by = {frozenset(unit.by) if isinstance(unit, Groups) else frozenset() for unit in found}
     if len(by) > 1:
         raise FitError(
-            "The three releases protect different groups of rows, so nothing is promised of their sum. "
-            "The identity needs one unit. Release JCR, JDR and AR under the same one.",
+            "The three releases protect different groups of rows, so nothing is promised of their sum.",
+            "The identity needs one unit.",
+            "Release JCR, JDR and AR under the same one.",
             about="releases",
         )
     lower, upper = min(unit.lower for unit in found), max(unit.upper for unit in found)

@@ -282,9 +282,10 @@ def refuse_unsolvable(nothing: NoisySums, public: PublicDesign, request: ModelRe
         evaluate(nothing, sigma2=sigma2, variances=np.full(len(public.terms), tau2), robust=False)
     except np.linalg.LinAlgError:
         raise Unidentified(
-            f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be separated under this noise. "
-            "Columns must differ by more than noise and rounding hide, and one far value in a numeric column makes its "
-            "noise wide. Drop columns or interactions, or cap the column's far values. Nothing was spent.",
+            f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be separated under this noise.",
+            "Columns must differ by more than noise and rounding hide, and one far value in a numeric "
+            "column makes its noise wide. Drop columns or interactions, or cap the column's far values.",
+            "Nothing was spent.",
             about="formula",
         ) from None
 

@@ -91,7 +91,7 @@ def in_time(frame: AnyFrame, columns: Sequence[str], *, series: Sequence[str], t
     for column in (*columns, *series, time):
         if column not in schema:
             asked = (*columns, *series, time)
-            raise DataError(missing(column, schema.names(), name="the data", asked=asked), about="formula")
+            raise DataError(missing(column, schema.names(), name="the data", asked=asked, about="formula"))
     for column in series:
         if schema[column].is_float() or schema[column].is_decimal() or schema[column].is_nested():
             raise DataError(

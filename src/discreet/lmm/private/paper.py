@@ -104,7 +104,9 @@ def scales_for(
     """Lambda / (k share epsilon); several random terms divide their share equally."""
     if not isinstance(request.loss, Pure):
         raise PrivacyError(
-            "method='paper' adds Laplace noise and has no rho. Give epsilon, or use another method.", about="rho"
+            "method='paper' adds Laplace noise and has no rho.",
+            remedy="Give epsilon, or use another method.",
+            about="rho",
         )
     trend = np.concatenate([np.full(len(among), bool(piece.monomial.atoms)) for piece, _, among in public.parts])
     parts = ["fixed", *(["groups"] if public.terms else []), *(["trend"] if trend.any() else [])]

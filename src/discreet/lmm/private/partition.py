@@ -114,7 +114,8 @@ def fit_partition(
     if len(public.kept) < len(public.design.names):
         raise FitError(
             f"Fixed columns of {public.model.text!r} are combinations of others, in every block: "
-            f"{', '.join(public.dropped)}. Drop them.",
+            f"{', '.join(public.dropped)}.",
+            remedy="Drop them.",
             about="formula",
         )
     fit = {0: _linear, 1: _one_intercept}.get(len(public.terms), _nested)
@@ -203,8 +204,9 @@ def _nested(data: ModelRows, public: PublicDesign, chosen: Integers) -> BlockEst
     """Two nested intercepts, one block after the other."""
     if len(public.terms) != 2:
         raise FitError(
-            f"{public.model.text!r} has {len(public.terms)} random terms. Blocks are fitted to two nested ones at "
-            "most. Drop a term, or use method='moments'.",
+            f"{public.model.text!r} has {len(public.terms)} random terms.",
+            "Blocks are fitted to two nested ones at most.",
+            "Drop a term, or use method='moments'.",
             about="formula",
         )
     joint, size = _stacked(data, public, chosen), chosen.shape[1]

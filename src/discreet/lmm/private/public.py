@@ -157,7 +157,7 @@ def public_design(frame: AnyFrame, model: Formula, *, any_terms: bool = False) -
     schema = frame.collect_schema()
     if model.response.column not in schema:
         raise DataError(
-            missing(model.response.column, schema.names(), name="the data", asked=model.columns), about="formula"
+            missing(model.response.column, schema.names(), name="the data", asked=model.columns, about="formula")
         )
     shown = hidden(frame, model)
     layout = plan(shown, model)
@@ -170,8 +170,10 @@ def public_design(frame: AnyFrame, model: Formula, *, any_terms: bool = False) -
     kept = independent(XX)
     if not any(piece.monomial == ONE for piece in fixed):
         raise FormulaError(
-            f"The fixed part of {model.text!r} has no constant. A private release measures the response from a private "
-            "mean, so it needs an intercept or all levels of a factor. Add 1, or a factor."
+            f"The fixed part of {model.text!r} has no constant.",
+            "A private release measures the response from a private mean, so it needs an intercept or "
+            "all levels of a factor.",
+            "Add 1, or a factor.",
         )
     _refuse_dependent(XX[np.ix_(kept, kept)], cells.rows, model)
     slopes = None
@@ -214,8 +216,9 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:
     unit = np.sqrt(np.diag(XX))
     if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
         raise Unidentified(
-            f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly "
-            f"dependent to be estimated. Use fewer columns: a lower degree, fewer levels, no interactions.",
+            f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too "
+            "nearly dependent to be estimated.",
+            remedy="Use fewer columns: a lower degree, fewer levels, no interactions.",
             about="formula",
         )
 
@@ -240,8 +243,10 @@ def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level
     for random in design.random:
         if random.pieces != INTERCEPT:
             raise FormulaError(
-                f"Term {random.term} has a slope. Without lags, method='moments' knows it; other private models have "
-                f"random intercepts such as (1 | {random.term.name}), nested if there are several. Drop the slope."
+                f"Term {random.term} has a slope.",
+                "Without lags, method='moments' knows it; other private models have random intercepts such "
+                f"as (1 | {random.term.name}), nested if there are several.",
+                "Drop the slope.",
             )
     terms = sorted(range(len(design.random)), key=lambda i: -len(design.random[i].grouping))
     codes = [design.random[i].grouping.codes(cells.codes) for i in terms]
@@ -253,8 +258,10 @@ def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level
         if not np.array_equal(parent[fine], coarse):
             names = " and ".join(repr(random.term.name) for random in design.random)
             raise FitError(
-                f"Grouping factors {names} are crossed. Without lags, method='moments' knows them; other private "
-                "models have nested ones, such as (1 | state/county). Keep one term, or nest them.",
+                f"Grouping factors {names} are crossed.",
+                "Without lags, method='moments' knows them; other private models have nested ones, such as "
+                "(1 | state/county).",
+                "Keep one term, or nest them.",
                 about="formula",
             )
         parents.append(parent)

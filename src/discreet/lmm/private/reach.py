@@ -68,7 +68,7 @@ class Reach:
         have = frame.collect_schema().names()
         absent = [column for column in by if column not in have]
         if absent:
-            raise DataError(missing(absent[0], have, name="the data", asked=tuple(by)), about="protect")
+            raise DataError(missing(absent[0], have, name="the data", asked=tuple(by), about="protect"))
         columns = dict.fromkeys([*public.model.columns, *by])
         held = collect(hidden(frame, public.model).lazy().select(*columns), step="who is protected")
         rows, _ = read_rows(open_frame(held, ordered=True), public.design.layout, public.learned)

@@ -145,7 +145,7 @@ def release_mixed(
         scale_of(clip, natural),
         public=columns,
         lagged=earlier(lagged, columns),
-        seed=seed,
+        seed=payer.partition_seed,
         lags=lags,
         series=tuple(series),
         time=time or "",

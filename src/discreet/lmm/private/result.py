@@ -157,7 +157,7 @@ class PrivateFit(Result):
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
-                raise DataError(missing(column, schema.names(), name="the new data"), about="data")
+                raise DataError(missing(column, schema.names(), name="the new data", about="data"))
         refuse_kinds(schema, self.design.layout, response=False)
         rows, _ = read_rows(
             frame.drop(self.design.layout.model.response.column, strict=False), self.design.layout, self.learned
@@ -165,7 +165,8 @@ class PrivateFit(Result):
         for column in sorted({column for piece in self.design.layout.fixed for column, _ in piece.coded}):
             if (rows.codes[column] < 0).any():
                 raise DataError(
-                    f"Column {column!r} of the new data has levels the release never saw. Drop those rows.",
+                    f"Column {column!r} of the new data has levels the release never saw.",
+                    remedy="Drop those rows.",
                     about="data",
                 )
         beta = np.zeros(len(self.design.names))

@@ -102,7 +102,9 @@ def confined_response(frame: AnyFrame, column: str, scale: Scale) -> AnyFrame:
     kind = frame.collect_schema()[column]
     if not kind.is_numeric():
         raise DataError(
-            f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.",
+            f"The response {column!r} is {kind}.",
+            "Bounds and noise are for numbers.",
+            "Name a numeric column.",
             about="formula",
         )
     frame, y = with_doubles(frame, [column]), nw.col(column).cast(nw.Float64())

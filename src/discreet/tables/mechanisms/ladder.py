@@ -85,8 +85,9 @@ class LadderNoise(SmoothNoise):
         ask.only_tight(cls)
         if ask.unit.substitution:
             raise PrivacyError(
-                f"{cls.name} with substitution=True: its noise is for one step, and an exchange of workers is two. "
-                "polynomial covers both within one epsilon. Use that one, or leave substitution out.",
+                f"{cls.name} with substitution=True: its noise is for one step, and an exchange of workers is "
+                "two. polynomial covers both within one epsilon.",
+                remedy="Use that one, or leave substitution out.",
                 about="substitution",
             )
         least = max(LEAST_SOLVED, LEAST_GROWTHS * ask.b)

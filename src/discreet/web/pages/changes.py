@@ -152,7 +152,9 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
     with kept(form, "panel", "forecasts", "calendar") as files:
         if "panel" not in files:
             raise DataError(
-                "No panel was sent. It is a CSV or Parquet file with a row for each series and period. Choose one.",
+                "No panel was sent.",
+                "It is a CSV or Parquet file with a row for each series and period.",
+                "Choose one.",
                 about="panel",
             )
         columns = {ours: str(form.get(key, "")).strip()[:LONGEST] or ours for key, ours in COLUMNS.items()}
@@ -173,7 +175,10 @@ def _options(form: FormData) -> dict[str, Any]:
         if not fits:
             name = key.replace("_", " ")
             raise DataError(
-                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual or 12}.", about=key
+                f"{given[key][:20]!r} was sent as {name}.",
+                f"It is {words}.",
+                f"Use for example {usual or 12}.",
+                about=key,
             )
     return given | {
         "horizon": int(given["horizon"]),
@@ -249,7 +254,8 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
     keys = keys_of(early)
     if set(early.column_names) != set(late.column_names) or not keys:
         raise DataError(
-            f"{first.name!r} and {second.name!r} do not have the same attributes. Changes are between the same cells. "
+            f"{first.name!r} and {second.name!r} do not have the same attributes.",
+            "Changes are between the same cells.",
             "Choose two releases by the same attributes.",
             about="second",
         )
@@ -304,7 +310,9 @@ def _least(text: str) -> float:
     """The least change of a count."""
     if not re.fullmatch(r"[0-9]{0,9}", text.strip()):
         raise DataError(
-            f"{text[:20]!r} was sent as the least change. It is a whole number of jobs. Leave it empty for any change.",
+            f"{text[:20]!r} was sent as the least change.",
+            "It is a whole number of jobs.",
+            "Leave it empty for any change.",
             about="least",
         )
     return float(text or 0)

@@ -98,8 +98,9 @@ def _bounds(form: FormData) -> list[str] | None:
     low, high = (exact(end, name=name) for end, name in zip(ends, ("lower", "upper"), strict=True))
     if low >= high:
         raise DataError(
-            f"The smallest response is {ends[0]} and the largest {ends[1]}. The first is below the second. Correct "
-            "them, or leave both empty.",
+            f"The smallest response is {ends[0]} and the largest {ends[1]}.",
+            "The first is below the second.",
+            "Correct them, or leave both empty.",
             about="lower",
         )
     return ends
@@ -117,8 +118,9 @@ def _worked(formula: str, data: str, bounds: list[str] | None) -> dict[str, Any]
 def _stand_in(here: Here, source: DataSource) -> Path:
     if source.stand_in is None:
         raise DataError(
-            f"{source.name!r} has no stand-in: data of its shape that are not confidential. A formula is never tried "
-            "on confidential data. Send such a file, or have one named as stand_in in desk.toml.",
+            f"{source.name!r} has no stand-in: data of its shape that are not confidential.",
+            "A formula is never tried on confidential data.",
+            "Send such a file, or have one named as stand_in in desk.toml.",
             about="source",
         )
     return here.desk.folder / source.stand_in

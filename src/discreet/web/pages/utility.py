@@ -47,7 +47,10 @@ async def utility(
     schema = here.desk.schema(chosen)
     if schema is None:
         raise DataError(
-            f"{chosen.name!r} is not a table of jobs. Curves here are of counts. See Models for models.", about="source"
+            f"{chosen.name!r} is not a table of jobs.",
+            "Curves here are of counts.",
+            "See Models for models.",
+            about="source",
         )
     attributes = [*schema.workplace_attributes, *schema.worker_attributes]
     kept = [name for name in attributes if name in (by or [])] or _usual(schema)

@@ -394,7 +394,7 @@ def test_the_size_is_a_column_in_every_kind_of_frame(tmp_path: Any) -> None:
     with pytest.raises(DataError, check=about("data")):
         fits[0].fitted({name: new[name] for name in ("x", "g")})
     assert len(fits[0].fitted({"x": new["x"], "g": new["g"], "log_size(g)": new["size"]})) == 5
-    assert fit_blocks(SIZED, data, blocks=5, rng=1).counts()["blocks"] == 5
+    assert fit_blocks(SIZED, data, blocks=5, seed=1).counts()["blocks"] == 5
     with pytest.raises(FormulaError, check=about("formula")):
         mixed(SIZED, tmp_path / "rows.parquet")
 

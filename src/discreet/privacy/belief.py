@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.privacy.distance import distance
+from discreet.privacy.distance import rung, rungs
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 
 SPREAD = 5
@@ -78,31 +77,25 @@ def permitted(
 
 
 def _all_steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, low: int, high: int) -> Vector:
-    """The distance of every size from the true one: on each side it only grows, so equal ends have equals between."""
+    """The distance of every size from the true one."""
+    away = np.abs(np.arange(low, high + 1) - truth)
     if isinstance(unit, Workers):
-        return np.abs(np.arange(low, high + 1) - truth).astype(np.float64)
-    found = np.empty(high - low + 1)
-    waiting = [(low, truth), (truth, high)]
-    if isinstance(unit, EstablishmentNodes):  # the true size alone is nearer than all that are kept
-        waiting = [(a, b) for a, b in ((low, truth - 1), (truth, truth), (truth + 1, high)) if a <= b]
-    while waiting:
-        a, b = waiting.pop()
-        one, other = (float(_steps(unit, truth, size)) for size in (a, b))
-        found[a - low], found[b - low] = one, other
-        if one == other:
-            found[a - low : b - low + 1] = one
-        elif b > a + 1:
-            waiting += [(a, (a + b) // 2), ((a + b) // 2, b)]
-    return found
+        return away.astype(np.float64)
+    if isinstance(unit, EstablishmentNodes):
+        kept = np.arange(low, high + 1) <= unit.theta
+        return np.where(away, kept + float(truth <= unit.theta), 0.0)
+    if unit.strength == "weak":
+        return _climbed(unit, 0, int(away.max()))[away]
+    return np.concatenate([_climbed(unit, truth, low)[:0:-1], _climbed(unit, truth, high)])
+
+
+def _climbed(unit: Establishments, start: int, end: int) -> Vector:
+    """The distances from one size to every size on the way to another."""
+    reached = [abs(size - start) for size in rungs(unit, start, end)]
+    return np.searchsorted(np.array([0, *reached]), np.arange(abs(end - start) + 1)) * float(rung(unit))
 
 
 def believed(log_likelihood: Vector, prior: Vector) -> Vector:
     """Bayes' rule along the last axis."""
     weight = prior * np.exp(log_likelihood - log_likelihood.max(axis=-1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
-
-
-def _steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, size: int) -> Fraction:
-    if isinstance(unit, Establishments) and unit.strength == "weak":
-        return distance(unit, 0, abs(size - truth))
-    return distance(unit, truth, size)

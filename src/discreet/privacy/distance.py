@@ -56,18 +56,30 @@ def distance(
 
 def size_steps(unit: Establishments, smaller: int, larger: int) -> Fraction:
     """The steps in which a whole workforce grows from one size to a larger one."""
-    if not unit.substitution:
-        steps, size = 0, smaller
-        while size < larger:
-            steps, size = steps + 1, unit.largest_neighbour(size)
-        return Fraction(steps)
-    # One worker more is half a step: the largest size after so many halves is one more than before the last half, or a
-    # neighbour of what there was before the last two.
-    halves, before, size = 0, 0, smaller
-    while size < larger:
-        whole = unit.largest_neighbour(before) if halves else 0
-        halves, before, size = halves + 1, size, max(size + 1, whole)
-    return Fraction(halves, 2)
+    return sum(1 for _ in rungs(unit, smaller, larger)) * rung(unit)
+
+
+def rung(unit: Establishments) -> Fraction:
+    """The steps from one of the `rungs` to the next: one worker more is half a step where workers are exchanged."""
+    return Fraction(1, 2 if unit.substitution else 1)
+
+
+def rungs(unit: Establishments, size: int, end: int) -> Iterator[int]:
+    """The sizes that are reached, one rung after another, at best: from a size until `end`, up or down.
+
+    Where a worker is half a step, the best size after so many halves is one worker beyond that before the last half, or
+    a neighbour of that before the last two.
+    """
+    up = size < end
+    best, neighbour, worker = (max, unit.largest_neighbour, 1) if up else (min, unit.smallest_neighbour, -1)
+    before = None
+    while size < end if up else size > end:
+        if not unit.substitution:
+            size = neighbour(size)
+        else:
+            one = size + worker
+            before, size = size, one if before is None else best(one, neighbour(before))
+        yield size
 
 
 def _growth(unit: Establishments, small: tuple[int, ...], large: tuple[int, ...]) -> Fraction:

@@ -96,7 +96,12 @@ class Establishments:
 
     def largest_neighbour(self, size: int, *, step: int = 1) -> int:
         """The largest workforce that neighbours one of `size` workers; or amount, of which a worker adds `step`."""
-        return max(math.floor((1 + self.alpha) * size), size + step)
+        return size + max(self.alpha.numerator * size // self.alpha.denominator, step)
+
+    def smallest_neighbour(self, size: int) -> int:
+        """The smallest workforce that neighbours one of `size` workers, from 1 on."""
+        part, whole = self.alpha.denominator, self.alpha.numerator + self.alpha.denominator
+        return min(-(-part * size // whole), size - 1)
 
     @property
     def exchange(self) -> int:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import PrivacyError
-from discreet.privacy.distance import distance, size_steps
+from discreet.privacy.distance import distance, rung, rungs, size_steps
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from faults_of import about
@@ -76,6 +76,14 @@ def test_sizes_are_as_far_apart_as_a_search_finds(alpha: str) -> None:
                     reached[there] = reached[here] + 1
                     queue.append(there)
         assert all(size_steps(unit, start, size) == steps for size, steps in reached.items())
+
+
+@pytest.mark.parametrize("alpha", ["0.07", *ALPHAS, "2.5"])
+@pytest.mark.parametrize("substitution", [False, True])
+def test_the_way_down_has_the_steps_of_the_way_up(alpha: str, substitution: bool) -> None:
+    unit = Establishments(alpha, substitution=substitution)
+    for large, small in ((a, b) for a in range(60) for b in range(a + 1)):
+        assert sum(1 for _ in rungs(unit, large, small)) * rung(unit) == size_steps(unit, small, large)
 
 
 @given(st.tuples(*[st.integers(0, 8)] * 2), st.tuples(*[st.integers(0, 8)] * 2), st.tuples(*[st.integers(0, 8)] * 2))

@@ -252,7 +252,7 @@ folder = "../2026q1/out"                 # only where another plan released it
 late = "jobs-2026q2"
 by = ["place", "sector"]                 # only where a release has several tables
 value = "count"
-rate = 0.1
+rate = 0.1                               # or fdr = 0.1: the share of false ones among all alarms
 least = 0
 direction = "either"
 """,

@@ -223,6 +223,7 @@ LABELS = {
     "folder": "Plan of the earlier release",
     "value": "Which number",
     "rate": "Chance of a false alarm",
+    "fdr": "Share of false alarms",
     "least": "Least change",
 }
 """What the desk's forms call a parameter. One that they do not have is set in the text of a plan."""

@@ -58,6 +58,13 @@ early = "jobs-q1"
 late = "jobs-q2"
 rate = 0.05
 """
+SUREST = """
+[[alarms]]
+name = "surest"
+early = "jobs-q1"
+late = "jobs-q2"
+fdr = 0.2
+"""
 OUTPUT = """
 [output]
 folder = "{}"
@@ -127,7 +134,7 @@ def both(folder: Path, alarms: str = ALARMS) -> Path:
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    plan = both(tmp_path_factory.mktemp("alarms") / "plan")
+    plan = both(tmp_path_factory.mktemp("alarms") / "plan", ALARMS + SUREST)
     run(plan)
     return plan
 
@@ -145,6 +152,21 @@ def test_the_cell_that_fell_is_found_for_nothing(released: Path) -> None:
     told = kept(released.parent / "out")["first-half"]
     assert told["rate"] == 0.05 and told["expected_false_at_most"] == pytest.approx(0.5)
     assert told["alarms"] == sum(each["alarm"] for each in table)
+
+
+def test_a_share_of_false_alarms_instead_of_a_rate(released: Path, command) -> None:
+    """The list is that of `changes_between`; check, report and index say which promise it keeps."""
+    folder = released.parent / "out"
+    told, found = kept(folder)["surest"], changes_between(folder / "jobs-q1", folder / "jobs-q2", fdr=0.2)
+    harmonic = sum(1 / k for k in range(1, 11))  # of Benjamini and Yekutieli's rule, for a list of one of ten cells
+    assert told["fdr"] == 0.2 and told["rate"] == found.rate == pytest.approx(0.2 / (10 * harmonic))
+    assert told["alarms"] == 1 and told["expected_false_at_most"] == pytest.approx(0.2)
+    assert pq.read_table(folder / "alarms-surest.parquet").to_pylist() == found.rows()
+    assert "a share of at most 20 % is expected to be false" in command("check", released)[1]
+    assert "a share of 20 % at most is expected to be false" in (folder / "report.html").read_text(encoding="utf-8")
+    with zipfile.ZipFile(folder / "bundle.zip") as packed:
+        [first, second] = json.loads(packed.read("request.json"))["alarms"]
+    assert "fdr" not in first and (second["rate"], second["fdr"]) == (None, "1/5")
 
 
 def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, command) -> None:
@@ -197,6 +219,11 @@ def test_the_desk_has_the_same_alarms(released: Path, monkeypatch) -> None:
     found = changes._compared(None, "jobs-q1", "jobs-q2", "")
     expected = changes_between(*(released.parent / "out" / name for name in ("jobs-q1", "jobs-q2")))
     assert found["said"] == expected.summary() and "1 of 10 cells" in found["said"]
+    surest = changes._compared(None, "jobs-q1", "jobs-q2", "", "0.2")
+    assert "a share of 20.0 % at most" in surest["said"] and "1 of 10 cells" in surest["said"]
+    for text in ("2", "few"):
+        with pytest.raises(DataError, check=about("fdr")):
+            changes._compared(None, "jobs-q1", "jobs-q2", "", text)
 
 
 def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None:
@@ -275,6 +302,8 @@ def test_joined_plans_keep_their_alarms(tmp_path: Path) -> None:
         ('early = "jobs-q1"\n', "", "early"),
         ("rate = 0.05", "rate = 0.05\nleast = -1", "least"),
         ("rate = 0.05", "rate = 1.5", "rate"),
+        ("rate = 0.05", "fdr = 1.5", "fdr"),
+        ("rate = 0.05", "rate = 0.05\nfdr = 0.05", "fdr"),
         ("rate = 0.05", 'value = "sum"', "value"),
         ("rate = 0.05", 'by = ["sector"]', "by"),
         ("rate = 0.05", 'folder = "nowhere"', "folder"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +31,7 @@ from discreet.release.folder import open_release
 from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable
 from discreet.tables.reopened import from_constants
-from discreet.utility.between import SureChanges, matched, sure_changes
+from discreet.utility.between import SureChanges, changes_at, matched
 from discreet.utility.paired import Ends, change_ends
 
 if TYPE_CHECKING:
@@ -70,16 +71,23 @@ class AlarmStep:
 
     def found(self, folder: Path) -> SureChanges:
         """The alarms, from the published files below `folder`."""
-        asked, rate = self.asked, float(self.asked.rate)
-        about: dict[str, Any] = {"rate": rate, "least": float(asked.least), "direction": asked.direction}
+        asked = self.asked
+        about: dict[str, Any] = {
+            "rate": float(asked.chance),
+            "fdr": None if asked.fdr is None else float(asked.fdr),
+            "least": float(asked.least),
+            "direction": asked.direction,
+        }
         late = _numbers(self.late, folder / asked.late, self.by, asked.value)
         if self.early is None and self.earlier is None:
             assert isinstance(self.late, FlowRequest)
             before, after = (_numbers(self.late, folder / asked.late, self.by, name) for name in ("earlier", "later"))
-            low, high = late.ends(1 - rate)  # of the change itself, whose levels were drawn together
-            seen = np.isfinite(before.values + after.values + late.values)
-            cells, ends = [late.cells[i] for i in np.flatnonzero(seen)], (low[seen], high[seen])
-            return sure_changes(self.by, cells, before.values[seen], after.values[seen], ends, **about)
+            [seen] = np.isfinite(before.values + after.values + late.values).nonzero()
+            ends = matched(late.ends, seen)  # of the change itself, whose levels were drawn together
+            cells = [late.cells[i] for i in seen]
+            return changes_at(
+                self.by, cells, before.values[seen], after.values[seen], lambda rate: ends(1 - rate), **about
+            )
         if self.earlier is not None:
             assert isinstance(self.late, CountRequest)
             early = _of_earlier(self.earlier, self.late, self.by)
@@ -92,9 +100,11 @@ class AlarmStep:
         known = np.isfinite(early.values[first] + late.values[second])
         first, second = first[known], second[known]
         # Releases have draws of their own, so that their noise is independent.
-        ends = change_ends(matched(early.ends, first), matched(late.ends, second), rate=rate, independent=True)
+        apart = partial(change_ends, matched(early.ends, first), matched(late.ends, second), independent=True)
         cells = [late.cells[i] for i in second]
-        return sure_changes(self.by, cells, early.values[first], late.values[second], ends, **about)
+        return changes_at(
+            self.by, cells, early.values[first], late.values[second], lambda rate: apart(rate=rate), **about
+        )
 
 
 def alarm_steps(
@@ -342,6 +352,7 @@ def about(step: AlarmStep, found: SureChanges) -> dict[str, Any]:
         "direction": asked.direction,
         "least": float(asked.least),
         "rate": found.rate,
+        **({} if found.fdr is None else {"fdr": found.fdr}),
         "cells": len(found.cells),
         "alarms": int(found.alarm.sum()),
         "expected_false_at_most": found.expected_false,

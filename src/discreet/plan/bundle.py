@@ -123,12 +123,14 @@ def request(file: PlanFile) -> dict[str, Any]:
         **public,
         "releases": [_without_path(as_first_written(release)) for release in whole["release"]],
         **columns,
-        **({"alarms": [_without_folder(each) for each in whole["alarms"]]} if whole["alarms"] else {}),
+        **({"alarms": [_public_alarms(each) for each in whole["alarms"]]} if whole["alarms"] else {}),
     }
 
 
-def _without_folder(alarms: dict[str, Any]) -> dict[str, Any]:
-    """Alarms whose earlier release is known by the name of its folder alone."""
+def _public_alarms(alarms: dict[str, Any]) -> dict[str, Any]:
+    """Alarms as bundles before false discovery rates have them, and an earlier folder by its name alone."""
+    if alarms["fdr"] is None:
+        alarms = {key: each for key, each in alarms.items() if key != "fdr"} | {"rate": alarms["rate"] or "1/10"}
     return alarms if alarms["folder"] is None else alarms | {"folder": Path(alarms["folder"]).name or "."}
 
 

@@ -30,7 +30,7 @@ from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
 from discreet.plan.requests import PlannedRelease, requests
-from discreet.plan.shape import ModelSection, PosteriorSection
+from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
@@ -162,8 +162,7 @@ class PlanCheck:
         return {
             each.name: (
                 f"changes {'' if each.early is None else f'from {each.early} '}"
-                f"{'of' if each.early is None else 'to'} {each.late}, with false alarms for at most "
-                f"{100 * float(each.rate):g} % of cells that did not change. {COSTS}"
+                f"{'of' if each.early is None else 'to'} {each.late}, {_false(each)}. {COSTS}"
             )
             for each in self.file.plan.alarms
         }
@@ -225,6 +224,12 @@ def check(file: PlanFile) -> PlanCheck:
     if (failed := unopened()) is not None:
         missing += [replace(fault, place=("engine", "master")) for fault in failed.faults]
     return PlanCheck(file, tuple(checks), tuple(spending), tuple(faults), tuple(missing))
+
+
+def _false(alarms: AlarmsSection) -> str:
+    if alarms.fdr is not None:
+        return f"of which a share of at most {100 * float(alarms.fdr):g} % is expected to be false"
+    return f"with false alarms for at most {100 * float(alarms.chance):g} % of cells that did not change"
 
 
 def _foreseen(known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, list[Fault]]:

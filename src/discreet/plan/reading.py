@@ -119,6 +119,9 @@ def _unknown_releases(plan: Plan) -> Iterator[Fault]:
         if each.early == each.late and each.folder is None:
             place, asked = ("alarms", i, "early"), f"{each.early!r} is compared with itself."
             yield Fault(place, asked, "A change is between two releases.", "Name an earlier one.")
+        if each.rate is not None and each.fdr is not None:
+            place, asked = ("alarms", i, "fdr"), f"a rate of {each.rate} is given too."
+            yield Fault(place, asked, "A rate is of each cell, a false discovery rate of the list.", "Leave one out.")
         if each.least < 0:
             yield Fault(("alarms", i, "least"), f"{each.least} is no size.", "It is 0 or more.", "Use 0.")
 

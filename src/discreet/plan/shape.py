@@ -288,11 +288,19 @@ class AlarmsSection(Section):
     )
     by: Attributes | None = Field(None, description="Which table, where the releases have several.")
     value: Text = Field("count", description="Which number: 'count', 'sum', 'change', or a flow such as 'destruction'.")
-    rate: Probability = Field(
-        Fraction(1, 10), description="The largest chance that a cell without a change raises an alarm."
+    rate: Probability | None = Field(
+        None, description="The largest chance that a cell without a change raises an alarm; 0.1 without an `fdr`."
+    )
+    fdr: Probability | None = Field(
+        None, description="The largest expected share of false alarms among all, instead of a rate for each cell."
     )
     least: Amount = Field(Fraction(0), description="The least change of a number that is listed.")
     direction: Literal["either", "decline", "increase"] = Field("either", description="Which changes count.")
+
+    @property
+    def chance(self) -> Fraction:
+        """The rate of each cell where none bounds the list."""
+        return Fraction(1, 10) if self.rate is None else self.rate
 
 
 AnyRelease: TypeAlias = Annotated[

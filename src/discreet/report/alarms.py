@@ -30,10 +30,8 @@ def blocks(each: AlarmTable) -> Iterator[Block]:
     about, by = each.about, list(each.about["by"])
     yield Heading(f"Alarms {each.name}" + (f": {about['title']}" if about["title"] else ""))
     yield Prose(
-        f"{in_short(each)} A cell whose {about['value']} did not change{_beyond(about)} would be among them with a "
-        f"chance of {100 * about['rate']:g} % at most; if no cell had changed, at most "
-        f"{text(three(about['expected_false_at_most']))} false alarms were to be expected. The ends of a change follow "
-        "from the exact law of the noise. **This is post-processing of published numbers: it costs nothing.**"
+        f"{in_short(each)} {_false(about)} The ends of a change follow from the exact law of the noise. "
+        "**This is post-processing of published numbers: it costs nothing.**"
     )
     rows = each.table.filter(each.table["alarm"]).slice(0, LISTED).to_pylist()
     if not rows:
@@ -59,6 +57,20 @@ def in_short(each: AlarmTable) -> str:
     kind = {"either": "changed", "decline": "fell", "increase": "rose"}[about["direction"]]
     number = f"{text(about['alarms'])} of {text(about['cells'])} cells"
     return f"{number} {kind} {between} by more than their noise can explain."
+
+
+def _false(about: Mapping[str, Any]) -> str:
+    """How many of them may be false."""
+    most = text(three(about["expected_false_at_most"]))
+    if "fdr" in about:
+        return (
+            f"Of all alarms, a share of {100 * about['fdr']:g} % at most is expected to be false, at most {most} of "
+            f"these. False are those of cells whose {about['value']} did not change{_beyond(about)}."
+        )
+    return (
+        f"A cell whose {about['value']} did not change{_beyond(about)} would be among them with a chance of "
+        f"{100 * about['rate']:g} % at most; if no cell had changed, at most {most} false alarms were to be expected."
+    )
 
 
 def _beyond(about: Mapping[str, Any]) -> str:

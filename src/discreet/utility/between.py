@@ -286,6 +286,28 @@ def sure_changes(
     )
 
 
+def changes_at(
+    by: Sequence[str],
+    cells: list[tuple[str, ...]],
+    before: Vector,
+    after: Vector,
+    ends: Ends,
+    *,
+    rate: float,
+    fdr: float | None,
+    least: float,
+    direction: Direction,
+) -> SureChanges:
+    """The changes of these cells, whose ends are known at any rate: at this one, or at that of a list with this fdr."""
+    raised: Mask | None = None
+    if fdr is not None:
+        raised, rate = discovered(
+            lambda rate: beyond(*ends(rate), least=least, direction=direction), cells=len(cells), fdr=fdr
+        )
+    about: dict[str, Any] = {"rate": rate, "fdr": fdr, "least": least, "direction": direction, "raised": raised}
+    return sure_changes(by, cells, before, after, ends(rate), **about)
+
+
 def beyond(low: Vector, high: Vector, *, least: float, direction: Direction) -> Mask:
     """Which changes are beyond the ends of their noise; one without an end is not."""
     up, down = low > least, high < -least
@@ -319,14 +341,9 @@ def _of_releases(
     ends = partial(
         change_ends, matched(early.ends, first), matched(late.ends, second), independent=apart and early is not late
     )
-    raised: Mask | None = None
-    if fdr is not None:
-        raised, rate = discovered(
-            lambda rate: beyond(*ends(rate=rate), least=least, direction=direction), cells=len(pairs), fdr=fdr
-        )
     cells = [theirs[i] for i in second]
-    about: dict[str, Any] = {"rate": rate, "fdr": fdr, "least": least, "direction": direction, "raised": raised}
-    return sure_changes(late.by, cells, one[first], other[second], ends(rate=rate), **about)
+    about: dict[str, Any] = {"rate": rate, "fdr": fdr, "least": least, "direction": direction}
+    return changes_at(late.by, cells, one[first], other[second], lambda rate: ends(rate=rate), **about)
 
 
 def _cells(release: CountRelease) -> tuple[list[tuple[str, ...]], Vector]:

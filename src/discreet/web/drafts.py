@@ -44,6 +44,7 @@ NUMBERS = frozenset(
         "scale_share",
         "clip",
         "rate",
+        "fdr",
         "least",
     }
 )
@@ -80,7 +81,7 @@ OF_KIND = {
 }
 """The fields of the forms; a plan may hold more."""
 
-OF_ALARMS = ("title", "late", "early", "folder", "by", "value", "rate", "least", "direction")
+OF_ALARMS = ("title", "late", "early", "folder", "by", "value", "rate", "fdr", "least", "direction")
 
 
 class Draft(BaseModel):

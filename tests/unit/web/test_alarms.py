@@ -93,6 +93,14 @@ def test_no_form_names_a_folder(desk: Desk, folder: str) -> None:
     assert [each.field for each in judge(desk, draft, "two").trouble] == ["alarms-0-folder"]
 
 
+def test_a_form_asks_for_a_share_of_false_alarms(desk: Desk) -> None:
+    draft = draft_of(desk, form_of("one", **{**ASKED, "rate": "", "fdr": "0.1"}))
+    assert draft.alarms[0]["fdr"] == "0.1" and "rate" not in draft.alarms[0]
+    assert not judge(desk, draft, "one").trouble
+    [told] = judge(desk, draft_of(desk, form_of("one", **{**ASKED, "fdr": "0.1"})), "one").trouble
+    assert told.field == "alarms-0-fdr"
+
+
 @pytest.mark.parametrize(("key", "value"), [("late", "none"), ("rate", "2"), ("value", "sum"), ("early", "one-c")])
 def test_what_is_wrong_stands_at_its_field(desk: Desk, key: str, value: str) -> None:
     told = judge(desk, draft_of(desk, form_of("one", **{**ASKED, key: value})), "one").trouble

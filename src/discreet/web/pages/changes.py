@@ -80,8 +80,10 @@ LEVEL = 0.95
 
 
 @router.get("/changes", dependencies=[InTurn])
-def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "", least: str = "") -> Response:
-    return _form(request, here, asking, before=before, after=after, least=least)
+def changes(
+    request: Request, here: At, asking: Asking, before: str = "", after: str = "", least: str = "", fdr: str = ""
+) -> Response:
+    return _form(request, here, asking, before=before, after=after, least=least, fdr=fdr)
 
 
 def _form(
@@ -93,13 +95,14 @@ def _form(
     before: str = "",
     after: str = "",
     least: str = "",
+    fdr: str = "",
     status: int = 200,
     wrong: str = "",
 ) -> Response:
     compared, differ = None, ""
     if before and after:
         try:
-            compared = _compared(here, before, after, least)
+            compared = _compared(here, before, after, least, fdr)
         except DataError as error:
             status, differ = 409, refused(request, asking, error)
     releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
@@ -112,6 +115,7 @@ def _form(
         before=before or first,
         after=after or second,
         least=least[:LONGEST],
+        fdr=fdr[:LONGEST],
         compared=compared,
         differ=differ,
         renamed=any((given or {}).get(key, usual) != usual for key, usual in COLUMNS.items()),
@@ -247,7 +251,7 @@ def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]:
+def _compared(here: Here, before: str, after: str, least: str, fdr: str = "") -> dict[str, Any]:
     """Counts that changed by more than the noise of both releases can explain, then the largest other changes."""
     first, second = (_chosen(here, text) for text in (before, after))
     early, late = (each.table(each.tables[0]) for each in (first, second))
@@ -261,7 +265,7 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
         )
     value = "sum" if "sum" in early.column_names else "count"
     both = [_drawn(each) for each in (first, second)]
-    about: dict[str, Any] = {"least": _least(least), "value": value}
+    about: dict[str, Any] = {"least": _least(least), "fdr": _share(fdr), "value": value}
     if None not in both and both[0].by == both[1].by:
         keys, found = list(both[0].by), changes_between(*both, **about)
     else:
@@ -316,6 +320,19 @@ def _least(text: str) -> float:
             about="least",
         )
     return float(text or 0)
+
+
+def _share(text: str) -> float | None:
+    """The largest expected share of false alarms among all, or none."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        raise DataError(
+            f"{text[:20]!r} was sent as the share of false alarms.",
+            "It lies between 0 and 1.",
+            "Use 0.1, or leave it empty for a chance for each count.",
+            about="fdr",
+        ) from None
 
 
 def _chosen(here: Here, text: str) -> Published:

@@ -7,6 +7,7 @@ that can be judged (`judged`, `scored`). ROC analysis on a range of false positi
 `calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that purpose (`pauc`,
 `quantile`, `power`, `regression`, through `rolling`).
 
+accounting   half months and quarters of thirteen weeks
 cutoffs      the same comparison at several cutoffs
 estimators   the models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it
 families     the models of rolling forecasts, each over a grid of its metaparameter

@@ -1,8 +1,9 @@
 """The calendar of a panel: how its periods follow each other, what a later one is called, how far ahead a label lies.
 
 Only labels. They are numbers at equal steps, or dates: days, weeks on any day, working days, and months, quarters or
-years by a day, by their end, or by their last or first working day. Dates may be spelled as text (2024-01-31, 2024-01,
-2024Q1) or as whole numbers (20240131, 202401). Other text has an order and nothing more; dates that follow no rule have
+years by a day, by their end, or by their last or first working day; half months and quarters of thirteen weeks
+(`accounting`). Dates may be spelled as text (2024-01-31, 2024-01, 2024Q1, 2024-W05) or as whole numbers (20240131,
+202401). Other text has an order and nothing more; dates that follow no rule have
 no successor.
 """
 
@@ -18,10 +19,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
+from discreet.change.accounting import HalfMonths, half_months, thirteen_weeks
 from discreet.errors import DataError
 
-FORMS = ("%Y-%m-%d", "%Y-%m", "%YQ", "%Y-Q", "%Y%m%d", "%Y%m")
-"""Spellings of dates; the first four are text, the last two may be whole numbers."""
+FORMS = ("%Y-%m-%d", "%Y-%m", "%YQ", "%Y-Q", "%G-W%V", "%GW%V", "%Y%m%d", "%Y%m")
+NUMBERS = FORMS[-2:]
+"""Spellings of dates; those that may also be whole numbers."""
 
 HOLIDAYS = 0.1
 """Largest share of steps over closed days in a calendar of working days."""
@@ -126,7 +129,7 @@ def calendar(labels: np.ndarray) -> Calendar:
     if kind.kind == "M":
         return Calendar(labels[-1], _of_times(labels), lambda label: label, lambda time: time.astype(kind))
     spelled = [str(label) for label in labels]
-    for form in FORMS if kind.kind not in "iuf" else FORMS[4:] if kind.kind != "f" else ():
+    for form in FORMS if kind.kind not in "iuf" else NUMBERS if kind.kind != "f" else ():
         dates = [_date(text, form) for text in spelled]
         if None not in dates:
             days = np.array(dates, "datetime64[D]")
@@ -142,8 +145,10 @@ def calendar(labels: np.ndarray) -> Calendar:
 def usual_season(labels: np.ndarray) -> int:
     """Periods in a season by the calendar: a day of hours, a week of days, a year of weeks, months or quarters.
 
-    Numbers, and dates that follow no rule, are taken for months.
+    Whole numbers from 1900 to 2199 are years. Other numbers, and dates that follow no rule, are taken for months.
     """
+    if labels.dtype.kind in "iu" and labels.min() >= 1900 and labels.max() < 2200:
+        return 1
     try:
         rule = calendar(labels).rule
     except DataError:
@@ -153,6 +158,8 @@ def usual_season(labels: np.ndarray) -> int:
         return MONTHS // days.step if MONTHS % days.step == 0 else 1
     if isinstance(days, Weekdays):
         return int(days.days.sum())
+    if isinstance(days, HalfMonths):
+        return 2 * MONTHS
     if isinstance(days, Even) and isinstance(days.step, np.timedelta64):
         step = days.step / np.timedelta64(1, "h")
         return max(1, round(24 / step) if step < 24 else 7 if step == 24 else round(365.25 * 24 / step))
@@ -174,12 +181,13 @@ def completed(labels: np.ndarray) -> np.ndarray:
         if found.rule is None:
             continue
         values = [found.read(label) for label in labels]
-        places = [place for value in values if value is not None and (place := found.rule.place(value)) is not None]
-        if len(set(places)) < len(labels):
+        places = [None if value is None else found.rule.place(value) for value in values]
+        known = {place: label for place, label in zip(places, labels, strict=True) if place is not None}
+        if len(known) < len(labels):
             continue
-        whole = range(min(places), max(places) + 1)
+        whole = range(min(known), max(known) + 1)
         if len(whole) * (1 - HOLES) <= len(labels):
-            return np.array([found.write(found.rule.at(k)) for k in whole], labels.dtype)
+            return np.array([known[k] if k in known else found.write(found.rule.at(k)) for k in whole], labels.dtype)
     return labels
 
 
@@ -232,7 +240,7 @@ class _Clocked:
 
 
 def _of_days(days: np.ndarray) -> PeriodRule:
-    for rule in (_monthly(days), _daily(days), _weekly(days)):
+    for rule in (_monthly(days), _daily(days), _weekly(days), half_months(days), thirteen_weeks(days)):
         if rule is not None:
             return rule
     raise _irregular(np.diff(days).astype(float), "days ")
@@ -289,7 +297,8 @@ def _irregular(gaps: Vector, unit: str) -> DataError:
     return DataError(
         f"The panel's periods lie {gaps.min():g} to {gaps.max():g} {unit}apart and follow no rule, so "
         "a later one has no name.",
-        "Equal steps, working days, weeks, months, quarters and years are known.",
+        "Equal steps, working days, weeks, half months, months, quarters of months or of thirteen weeks and years are "
+        "known.",
         "Add the periods that are missing, or number them 1, 2, 3.",
         about="periods",
     )
@@ -301,7 +310,10 @@ def _date(text: str, form: str) -> datetime.date | None:
         found = re.fullmatch(form.replace("%Y", r"(\d{4})") + "([1-4])", text)
         return datetime.date(int(found[1]), 3 * int(found[2]) - 2, 1) if found else None
     try:
-        date = datetime.datetime.strptime(text, form).date()
+        if form.startswith("%G"):  # a week is its Monday
+            date = datetime.datetime.strptime(f"{text} 1", f"{form} %u").date()
+        else:
+            date = datetime.datetime.strptime(text, form).date()
     except ValueError:
         return None
     return date if date.strftime(form) == text and 1900 <= date.year <= 2199 else None

@@ -20,15 +20,24 @@ from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import tidy
 from discreet.change.calendar import calendar, completed
 from discreet.errors import DataError
-from discreet.faults import Argument
+from discreet.faults import Argument, Spelled
 
 Gaps: TypeAlias = Literal["skip", "zero", "carry"]
+
+UNTIL = Spelled(
+    ", or say until when the values are known (`until`)",
+    command=", or say until when the values are known with --until",
+    form="",
+)
 
 NAMED = 5
 """Series that a message names; the report lists all."""
 
 BEYOND = 0.02
 """Share of series below which rows after the end of most others are no progress of time."""
+
+SAMPLED = 5
+"""Series that show whether dates follow each other."""
 
 TRIED = 20
 """Series whose own periods are tried as the panel's calendar."""
@@ -193,9 +202,9 @@ def _refuse_future(series: tidy.Labels, t: tidy.Labels, until: Any) -> None:
     if coming.any():
         owners = series.known[np.unique(series.code[coming[t.code]])]
         raise DataError(
-            f"{len(owners):,} series have rows after today, up to {spelled(t.known[-1])}: {told(owners)}.",
+            f"Rows after today, up to {spelled(t.known[-1])}, in {len(owners):,} series: {told(owners)}.",
             "A panel holds what has happened; forecasts are a table of their own.",
-            "Leave these rows out, or say until when the values are known (`until`).",
+            ("Leave these rows out", UNTIL, "."),
             about="panel",
         )
 
@@ -213,7 +222,7 @@ def _refuse_constant(names: np.ndarray, matrix: Matrix) -> None:
 def _one_calendar(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
     """Periods of one calendar; series that do not fit into that of most are set aside."""
     whole = completed(t.known)
-    if t.known.dtype.kind == "M" and len(whole) == len(t.known) and not _regular(t.known):
+    if t.known.dtype.kind == "M" and len(whole) == len(t.known) and not (_regular(t.known) and _shared(series, t)):
         t = _majority(series, t, apart)
         whole = completed(t.known)
     place = np.searchsorted(whole, t.known)
@@ -226,6 +235,13 @@ def _regular(known: np.ndarray) -> bool:
     except DataError:
         return False
     return True
+
+
+def _shared(series: tidy.Labels, t: tidy.Labels) -> bool:
+    """Whether most of a few series have dates that follow each other, so that the calendar is no union of others."""
+    few = np.linspace(0, len(series.known) - 1, min(SAMPLED, len(series.known))).astype(int)
+    steps = [np.diff(np.unique(t.code[series.code == k])).min(initial=len(t.known)) for k in few]
+    return bool((np.array(steps) == 1).mean() >= 0.5)
 
 
 def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
@@ -297,10 +313,9 @@ def _matrix(series: tidy.Labels, t: tidy.Labels, value: Vector, apart: dict[int,
         if rows[k] > 2 and step == round(step) and present[k, start[k] : end[k] + 1 : round(step)].all():
             apart.setdefault(int(k), f"comes every {round(step)} periods of the panel: another frequency")
             continue
-        absent = "period" if lacking[k] == 1 else f"{lacking[k]} periods"
-        apart.setdefault(
-            int(k), f"lacks {absent} between its first and last, {spelled(t.known[holes[k].argmax()])} the first"
-        )
+        hole = spelled(t.known[holes[k].argmax()])
+        absent = f"one period, {hole}," if lacking[k] == 1 else f"{lacking[k]} periods, from {hole},"
+        apart.setdefault(int(k), f"lacks {absent} between its first and last")
     return matrix
 
 

@@ -19,7 +19,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
 
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.errors import DataError
@@ -205,6 +204,8 @@ def binormal(empirical: Curve, *, points: int = 201, fpr: Range = (0.0, 1.0)) ->
     The line is fitted by least squares to the points of the empirical curve, as `pROC::smooth` does. Areas and
     tests never use it.
     """
+    from scipy.special import ndtr, ndtri
+
     lo, hi = false_positive_range(fpr)
     inner = (empirical.fpr > 0) & (empirical.fpr < 1) & (empirical.tpr > 0) & (empirical.tpr < 1)
     specificity, sensitivity = ndtri(1 - empirical.fpr[inner]), ndtri(empirical.tpr[inner])
@@ -223,6 +224,8 @@ def binormal(empirical: Curve, *, points: int = 201, fpr: Range = (0.0, 1.0)) ->
 
 def z_test(difference: float, spread: float, *, alternative: Alternative) -> tuple[float, float]:
     """z and p of a difference with a known standard deviation; equal curves give z = 0."""
+    from scipy.special import ndtr
+
     z = difference / spread if spread > 0 else float(np.sign(difference)) * np.inf if difference else 0.0
     tails = {"greater": ndtr(-z), "less": ndtr(z), "two-sided": 2 * ndtr(-abs(z))}
     if alternative not in tails:

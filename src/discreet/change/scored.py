@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.change import judged, standards
@@ -199,6 +198,8 @@ def _scores(cases: Cases, base: AtOrigin, gold: Gold, rises: Matrix | None) -> M
         if gold.direction != "both":
             return rises if gold.direction == "increase" else -rises
         return np.maximum(*sides(base, gold, rises))
+    from scipy.special import ndtri
+
     assert cases.spread is not None
     centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
     spread = standards.varying(base, policy=gold.policy)
@@ -237,6 +238,8 @@ def _distribution(values: Matrix, levels: Vector, at: Vector) -> Vector:
         raise DataError(
             "One quantile makes no distribution.", remedy="Give at least two, such as 0.1 and 0.9.", about="forecasts"
         )
+    from scipy.special import ndtr, ndtri
+
     z = ndtri(levels)
     piece = np.clip((values < at).sum(axis=0) - 1, 0, len(levels) - 2)
     rows = np.arange(values.shape[1])

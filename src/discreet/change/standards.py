@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
@@ -272,6 +271,8 @@ def normal_cutoff(cutoff: float) -> float:
         raise DataError(
             f"Cutoff {cutoff:g} is not a quantile of the upper half.", remedy="Give for example 0.95.", about="cutoff"
         )
+    from scipy.special import ndtri
+
     return float(ndtri(cutoff))
 
 

@@ -37,6 +37,9 @@ OTHER_NAMES = Spelled(
     form="Write their names under 'Columns of these files'.",
 )
 
+ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
+ZONE = re.compile(r"(Z|:\d\d.*[+-]\d\d:?\d\d)$")
+WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
 MONTH_YEAR = re.compile(r"(?P<part>0?[1-9]|1[0-2])[/.-](?P<year>\d{4})")
 QUARTER_YEAR = re.compile(r"(?:[Qq](?P<part>[1-4])|(?P<plain>[1-4])[Qq])[ /.-]?(?P<year>\d{4})")
@@ -157,8 +160,23 @@ def _numbers(column: Any) -> np.ndarray:
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:
-        return np.asarray(column.to_numpy())
-    return np.asarray(column.cast(pa.float64()).to_numpy(), float)
+        return _array(column)
+    return _array(column.cast(pa.float64()).fill_null(np.nan) if column.null_count else column.cast(pa.float64()))
+
+
+def _array(column: Any) -> np.ndarray:
+    """An Arrow column without nulls as an array; Arrow's own way would load pandas, which takes half a second."""
+    import pyarrow as pa
+
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return np.from_dlpack(column)
+    if pa.types.is_date32(kind):
+        return np.from_dlpack(column.cast(pa.int32())).astype("datetime64[D]")
+    if pa.types.is_timestamp(kind):
+        return np.from_dlpack(column.cast(pa.int64())).view(f"datetime64[{kind.unit}]")
+    return np.array(column.to_pylist(), None if pa.types.is_boolean(kind) else object)
 
 
 def labels(column: Any, *, name: str, what: str) -> Labels:
@@ -175,13 +193,13 @@ def labels(column: Any, *, name: str, what: str) -> Labels:
     if pa.types.is_timestamp(column.type) and column.type.tz:
         raise _zoned()
     coded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column
-    known = _dated(coded.dictionary.to_numpy(zero_copy_only=False))
+    known = _dated(_array(coded.dictionary))
     if name in ("series", "method"):
         known = known.astype(str)
     if name in ("t", "origin"):
         known = _of_days(dates(known))
     order, place = np.unique(known, return_inverse=True)
-    return Labels(order, place[coded.indices.to_numpy(zero_copy_only=False)])
+    return Labels(order, place[_array(coded.indices)])
 
 
 def _dated(values: np.ndarray) -> np.ndarray:
@@ -211,13 +229,20 @@ def _of_days(known: np.ndarray) -> np.ndarray:
 
 
 def dates(known: np.ndarray) -> np.ndarray:
-    """Text that spells dates out of order (31/01/2024, 01/2024, Q1 2024, Jan 2024) as dates; other labels as they are.
+    """Text that spells days, times, or dates out of order (31/01/2024, 01/2024, Q1 2024, Jan 2024) as dates, and whole
+    numbers as numbers; other labels as they are.
 
     Refused if their order as text is not that of their numbers.
     """
     if known.dtype.kind not in "OUT" or not len(known):
         return known
     spelled = [str(text).strip() for text in known]
+    if all(map(ISO.fullmatch, spelled)):
+        if any(map(ZONE.search, spelled)):
+            raise _zoned()
+        return _made([text.replace(" ", "T") for text in spelled], "datetime64[us]")
+    if all(map(WHOLE.fullmatch, spelled)):
+        return np.array(spelled, np.int64)
     slashed = [SLASHED.fullmatch(text) for text in spelled]
     if all(slashed):
         first, second = (max(int(found[k]) for found in slashed if found) for k in (1, 2))
@@ -264,9 +289,9 @@ def _refuse_unordered(spelled: list[str]) -> None:
         )
 
 
-def _made(texts: list[str]) -> np.ndarray:
+def _made(texts: list[str], kind: str = "datetime64[D]") -> np.ndarray:
     try:
-        return np.array(texts, "datetime64[D]")
+        return np.array(texts, kind)
     except ValueError:
         raise DataError(
             "A period spells a day that does not exist.", "Dates are read as 2024-01-31.", "Correct it.", about="time"

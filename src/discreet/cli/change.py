@@ -108,11 +108,8 @@ def compare(
     from discreet.change.compare import Comparison, compare_large_changes
     from discreet.change.cutoffs import ByCutoff, compare_cutoffs
     from discreet.change.tidy import in_our_names
-    from discreet.report.changes import comparison_page, cutoffs_page
-    from discreet.studies.study import Study, check_output
 
-    if out is not None:
-        check_output(out.resolve())
+    _check(out)
     names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
     with _working("comparing forecasts"):
         asked: dict[str, Any] = {
@@ -140,6 +137,9 @@ def compare(
             else compare_large_changes(*both, cutoff=cutoff_of(cutoff), **asked)
         )
         if out is not None:
+            from discreet.report.changes import comparison_page, cutoffs_page
+            from discreet.studies.study import Study
+
             page = cutoffs_page(found) if isinstance(found, ByCutoff) else comparison_page(found)
             Study("changes", page.title, found.to_dict(), page).write(out)
     if as_json:
@@ -178,12 +178,8 @@ def report(
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --series sku --time month --value units`
     """
     from discreet.change.exceptions import exception_report
-    from discreet.report.changes import exception_page
-    from discreet.report.page import Table
-    from discreet.studies.study import Study, check_output
 
-    if out is not None:
-        check_output(out.resolve())
+    _check(out)
     with _working("ranking series") as progress:
         rows, made = asked.tables(panel, forecasts)
         found = exception_report(
@@ -199,6 +195,10 @@ def report(
             **asked.arguments(),
         )
         if out is not None:
+            from discreet.report.changes import exception_page
+            from discreet.report.page import Table
+            from discreet.studies.study import Study
+
             every = Table.of(found.rows, "Every series of the coming period.")
             page = exception_page(found)
             Study("exceptions", page.title, found.to_dict(), page, tables={"every-series": every}).write(out)
@@ -225,11 +225,8 @@ def backtest(
     Example: `discreet changes backtest sales.csv --capacity 20 --periods 24`
     """
     from discreet.change.backtest import backtest_changes
-    from discreet.report.changes import backtest_page
-    from discreet.studies.study import Study, check_output
 
-    if out is not None:
-        check_output(out.resolve())
+    _check(out)
     with _working("making past lists") as progress:
         rows, made = asked.tables(panel, forecasts)
         found = backtest_changes(
@@ -241,6 +238,9 @@ def backtest(
             **asked.arguments(),
         )
         if out is not None:
+            from discreet.report.changes import backtest_page
+            from discreet.studies.study import Study
+
             page = backtest_page(found)
             Study("backtest", page.title, found.to_dict(), page).write(out)
     if as_json:
@@ -326,6 +326,14 @@ def _show(found: ExceptionReport) -> None:
     if len(found.flagged) > SHOWN:
         typer.echo(f"The first {SHOWN} of {len(found.flagged):,}; `--out` writes all.")
     typer.echo(found.summary())
+
+
+def _check(out: Path | None) -> None:
+    """Refuse a directory that cannot be written, before anything is read."""
+    if out is not None:
+        from discreet.studies.study import check_output
+
+        check_output(out.resolve())
 
 
 def _say_where(out: Path | None) -> None:

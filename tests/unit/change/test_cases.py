@@ -108,7 +108,7 @@ def changed(frame, **columns):
         (lambda p, f: (p[p.t > 8], f[f.t == 9]), "panel"),
         (lambda p, f: (p, changed(f, forecast=np.nan)), "forecasts"),
         (lambda p, f: (p, f[f.t < 0]), "forecasts"),
-        (lambda p, f: (changed(p, t=p.t.astype(str)), f), "forecasts"),
+        (lambda p, f: (changed(p, t="month " + p.t.astype(str)), f), "forecasts"),
         (lambda p, f: (p, changed(f, horizon=3)), "horizon"),
     ],
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from discreet.change.calendar import usual_season
 from discreet.change.exceptions import exception_report
 from discreet.change.forecasters import forecast_panel
 from discreet.change.panel import read_panel, spelled
@@ -56,13 +59,17 @@ def test_any_names_can_be_given():
 @pytest.mark.parametrize(
     "frequency", ["ME", "MS", "QE", "QS", "YE", "B", "D", "W-SUN", "W-THU", "h", "30min", "2W-WED"]
 )
-@pytest.mark.parametrize("kind", ["dates", "csv"])
+@pytest.mark.parametrize("kind", ["dates", "csv", "text"])
 def test_dates_with_their_frequency(frequency, kind, tmp_path):
     dates = pd.date_range("1980-01-31", periods=31, freq=frequency)
     rows = table(dates=dates[:30])
     if kind == "csv":
         rows.to_csv(tmp_path / "panel.csv", index=False)
-    found = read_panel(rows if kind == "dates" else tmp_path / "panel.csv")
+    if kind == "text":
+        rows = rows.assign(t=rows.t.astype(str))
+    given = {name: list(rows[name]) for name in rows} if kind == "text" else rows
+    found = read_panel(tmp_path / "panel.csv" if kind == "csv" else given)
+    rows = rows.assign(t=pd.to_datetime(rows.t))
     same(found, rows)
     assert pd.Timestamp(found.later(1)) == dates[30]
 
@@ -75,6 +82,36 @@ def test_dates_spelled_as_text_are_in_order_of_time(form):
     rows = table()
     spelled = rows.assign(t=[t.strftime(form) for t in rows.t])
     np.testing.assert_array_equal(read_panel(spelled).values, read_panel(rows).values)
+
+
+def test_dates_as_text_are_dates_and_years_are_numbers():
+    """Red before: text in a dictionary had an order and no more, so hours had no next one and the future passed."""
+    rows = table()
+    for zone in ("Z", "+02:00", "-0500"):
+        with pytest.raises(DataError, check=about("time")):
+            read_panel(rows.assign(t=[f"{t:%Y-%m-%dT%H:%M}{zone}" for t in rows.t]))
+    future = pd.concat([rows, rows[:1].assign(t=pd.Timestamp("2190-01-31"))])
+    with pytest.raises(DataError, check=about("panel", naming=("s0",))):
+        read_panel({name: list(column.astype(str)) for name, column in future.items()} | {"value": list(future.value)})
+    years = rows.assign(t=[str(1990 + MONTHS.get_loc(t)) for t in rows.t])
+    found = read_panel(years)
+    assert found.later(1) == 1990 + len(MONTHS) and usual_season(found.periods) == 1
+    with pytest.raises(DataError, check=about("time")):
+        read_panel(rows.assign(t="2024-02-30"))
+
+
+def test_a_refusal_loads_neither_pandas_nor_scipy(tmp_path):
+    """Bad rows are found in the first second of the command, and these two would take most of it."""
+    rows = table()
+    pd.concat([rows, rows[:1]]).to_csv(tmp_path / "panel.csv", index=False)
+    code = (
+        "import sys; sys.argv[1:] = ['changes', 'report', 'panel.csv']\n"
+        "from discreet.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, *sorted({'pandas', 'scipy', 'jinja2'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == ["2"] and "s0 (2020-01-31)" in done.stderr, done
 
 
 @pytest.mark.parametrize("form", ["Q{0} {1}", "{0}Q{1}", "Q{0}-{1}", "q{0}/{1}"])

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full mutants fuzz lint types bench reliability pages docs clean
+.PHONY: setup demo test walks test-full mutants fuzz lint types bench reliability pages docs clean
 
 setup: $(TOOLS)
 
@@ -35,11 +35,15 @@ demo: $(READY)
 
 # Test workers share the cores: BLAS threads of each would only wait for each other's. Tests start hundreds of
 # processes: what they import is compiled once, also where Python is told to keep nothing.
-test test-full: export OPENBLAS_NUM_THREADS ?= 1
-test test-full: export PYTHONDONTWRITEBYTECODE =
+test walks test-full: export OPENBLAS_NUM_THREADS ?= 1
+test walks test-full: export PYTHONDONTWRITEBYTECODE =
 
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not full_size"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not walk and not full_size"
+
+# With a browser, with Spark, and along the pages and examples.
+walks: setup
+	$(BIN)/python -m pytest -n $(WORKERS) -m "walk and not full_size"
 
 test-full: setup
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -59,6 +59,9 @@ LONGEST = (
 )
 """Pieces of about eight processor seconds and more, the longest first."""
 
+BROWSERS = {"chromium", "browser"}
+"""Fixtures that start one."""
+
 _ended: list[pytest.Session] = []
 
 
@@ -140,6 +143,12 @@ def _piece(nodeid: str) -> str:
     """What goes to one worker: a file, or a folder that shares a server."""
     file = nodeid.split("::", 1)[0]
     return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What needs a browser or a JVM is a walk."""
+    if item.get_closest_marker("spark") or BROWSERS & set(getattr(item, "fixturenames", ())):
+        item.add_marker("walk")
 
 
 @pytest.hookimpl(trylast=True)

@@ -39,7 +39,9 @@ def runs(page: Path) -> Iterator[Any]:
     found = pages.runnable(page)
     long = next((i for i, b in enumerate(found) if b.note == "long"), len(found))
     if found[:long]:
-        yield pytest.param(page, found[:long], id=name(page))
+        yield pytest.param(
+            page, found[:long], id=name(page), marks=[] if page.name == "README.md" else pytest.mark.walk
+        )
     if found[long:]:
         yield pytest.param(page, found, id=f"{name(page)}-whole", marks=pytest.mark.full_size)
 

@@ -66,6 +66,7 @@ CLIPPED = """() => {
 }"""
 
 
+@pytest.mark.walk
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_no_label_is_clipped_or_covered(tmp_path: Path) -> None:
     """In a browser whose typeface is wider than the one with which charts are drawn."""

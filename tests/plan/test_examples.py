@@ -30,6 +30,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_runs(path: Path, home: Path, command) -> None:
     plan = home / "examples" / path.name

@@ -72,7 +72,9 @@ def finish(runner, folder: Path, before: dict[str, dict[str, str]]) -> None:
     assert left == sorted([*RELEASES, "bundle.zip", "report.html"]), "an unfinished file was left behind"
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.full_size)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(10, marks=pytest.mark.walk), pytest.param(100, marks=pytest.mark.full_size)]
+)
 def test_killed_at_any_step(kills: int, tmp_path: Path, toys, runner) -> None:
     chance, steps, plans = random.Random(kills), Counter(), 0
     folder = None

@@ -182,7 +182,8 @@ class Fault:
 
     def said(self, voice: Voice = PYTHON) -> str:
         """The sentences, for one kind of reader."""
-        return " ".join(filter(None, (say(each, voice) for each in (self.asked, self.possible, self.remedy))))
+        said = (say(each, voice) for each in (self.asked, self.possible, self.remedy))
+        return " ".join(filter(None, said)).replace(" \n", "\n")
 
     def told(self, voice: Voice = PYTHON) -> str:
         """The same with its place in a file, where that is known: then in the words of plans."""

@@ -85,7 +85,7 @@ def test_columns_may_have_other_names(files, tmp_path, verb, second):
         (["compare", "PANEL", "FORECASTS", "--horizon", "2"], "No forecast has horizon 2"),
         (["compare", "PANEL", "FORECASTS", "--fpr", "0"], "range"),
         (["report", "PANEL", "FORECASTS"], "coming period"),
-        (["report", "PANEL", "ROLLING", "--method", "oracle"], "methods are: Naive"),
+        (["report", "PANEL", "ROLLING", "--method", "oracle"], "Methods are: Naive"),
     ],
 )
 def test_wrong_requests_write_nothing(files, tmp_path, arguments, words):

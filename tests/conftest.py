@@ -59,7 +59,7 @@ LONGEST = (
 )
 """Pieces of about eight processor seconds and more, the longest first."""
 
-BROWSERS = {"chromium", "browser"}
+BROWSERS = {"browse", "browser", "chromium"}
 """Fixtures that start one."""
 
 _ended: list[pytest.Session] = []

@@ -220,6 +220,8 @@ def weak_attacker(unit: Establishments, x: int, y: int, *, epsilon: float, share
     from scipy import sparse
     from scipy.optimize import linprog
 
+    if not (isinstance(share, int | float) and 0 < share < 1):
+        raise _unsolved(share, x, y)
     chance = np.concatenate([_binomial(n, share) for n in (x, y)])
     forces = [(i, n - i) for n in (x, y) for i in range(n + 1)]
     top, bottom = np.arange(len(forces)) <= x, np.arange(len(forces)) > x
@@ -237,7 +239,21 @@ def weak_attacker(unit: Establishments, x: int, y: int, *, epsilon: float, share
         b_eq=[1.0],
         method="highs",
     )
+    if solved.fun is None:
+        raise _unsolved(share, x, y)
     return math.log(-solved.fun)
+
+
+def _unsolved(share: float, x: int, y: int) -> PrivacyError:
+    return PrivacyError(
+        (
+            Argument("share", share),
+            f" of sizes of {x:,} and {y:,} workers leaves masses that no programme tells apart.",
+        ),
+        f"Sizes of up to {MOST_MIXED} and shares between 0.3 and 0.7 are solved.",
+        ("Use for example ", Argument("share", 0.5), "."),
+        about="share",
+    )
 
 
 BINDING = 1e8

@@ -63,6 +63,27 @@ def calibrate(
     >>> calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2).name
     'log-laplace'
     """
+    return part(
+        name, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells, theta=theta, within=1
+    )
+
+
+def part(
+    name: str | type[Mechanism],
+    *,
+    unit: Establishments,
+    epsilon: Number,
+    delta: Number | None,
+    calibration: Calibration,
+    cells: int,
+    theta: int = 1000,
+    within: Fraction | int,
+    counts: int = 1,
+) -> Mechanism:
+    """`calibrate` for a part of a table's epsilon, so that a refusal speaks of the whole.
+
+    A share `within` pays for counts, of which `counts` are paid for one by one.
+    """
     if not isinstance(calibration, str) or calibration not in ("tight", "paper"):
         raise PrivacyError(
             (Argument("calibration", calibration), " is unknown."),
@@ -152,9 +173,9 @@ def calibrate(
         )
     else:
         asked = Pure(amount)
-    ask = Request(unit=unit, loss=asked, calibration=calibration, cells=cells, theta=theta)
+    ask = Request(unit, asked, calibration, cells, theta, within=Fraction(within), counts=counts)
     if unit.substitution and kind.halves:
-        return kind.calibrate(replace(ask, loss=half(asked))).promising(asked)
+        return kind.calibrate(replace(ask, loss=half(asked), within=Fraction(within) / 2)).promising(asked)
     return kind.calibrate(ask)
 
 

@@ -35,7 +35,7 @@ from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
 from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
-from discreet.tables.calibration import above_zero, baseline, calibrate, refuse_extremes, refuse_overflow
+from discreet.tables.calibration import above_zero, baseline, part, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.defaults import default_of, paid_before
@@ -152,7 +152,6 @@ class CountQuery:
         whole -= for_sizes
         refuse_extremes(unit, whole)
         kind = self._kind(mechanism, name, whole, plain=delta is not None or str(calibration) != "tight")
-        chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
             shares = 1 if kind.vector else d
             if not kind.strong_by_kind and unit.strength == "strong" and self.concerns_workers:
@@ -165,13 +164,15 @@ class CountQuery:
                     remedy=("Leave ", Key("mechanism"), " out, or use ", WEAK, "."),
                     about="mechanism",
                 )
-            built = calibrate(
+            built = part(
                 kind,
                 unit=unit,
                 epsilon=whole / shares,
-                delta=None if chance is None else chance / shares,
+                delta=None if delta is None else exact(delta, name="delta") / shares,
                 calibration=calibration,
                 cells=d if kind.vector else 1,
+                within=whole / (whole + for_sizes),
+                counts=shares,
             )
             if not kind.hides_establishments:
                 raise PrivacyError(

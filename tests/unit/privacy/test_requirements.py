@@ -141,6 +141,19 @@ def test_the_weak_attacker_is_one_step_off_where_kinds_do_not_matter() -> None:
     assert weak_attacker(Establishments("0.1", "weak"), 10, 11, epsilon=1.0, share=1e-9) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.parametrize("share", [0, 1, 2.0, math.nan, None, "half", 0.1])
+def test_a_share_without_an_answer_is_refused(share: float) -> None:
+    with pytest.raises(PrivacyError, check=about("share")):
+        weak_attacker(Establishments("0.1", "weak"), 40, 44, epsilon=1.0, share=share)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.7])
+def test_other_shares_are_two_steps_at_most_and_alike_for_both_kinds(share: float) -> None:
+    unit = Establishments("0.1", "weak")
+    found, other = (weak_attacker(unit, 20, 22, epsilon=1.0, share=some) for some in (share, 1 - share))
+    assert found == pytest.approx(other, rel=1e-6) and 1 - 1e-6 <= found <= 2
+
+
 def test_the_weak_attackers_distances_are_the_distances() -> None:
     for substitution in (False, True):
         unit = Establishments("0.25", "weak", substitution=substitution)

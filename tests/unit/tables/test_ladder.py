@@ -267,11 +267,11 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("alpha", "epsilon", "nearest"),
     [
-        ("0.01", "1", "Use alpha 0.02, or"),
-        ("2", "9", "Use alpha 1, or"),
-        ("2", "1", "Use alpha 1 and raise epsilon above 2.495, or"),
-        ("0.1", "0.2", "Raise epsilon above 0.3431, or"),
-        ("0.1", "0.33", "Raise epsilon above 0.3431, lower alpha below 0.096, or"),
+        ("0.01", "1", "Raise alpha to 0.02, or"),
+        ("2", "9", "Lower alpha to 1, or"),
+        ("2", "1", "Lower alpha to 0.3201."),
+        ("0.1", "0.2", "Raise epsilon to 0.3432, or"),
+        ("0.1", "0.33", "Raise epsilon to 0.3432, lower alpha to 0.09599, or"),
     ],
 )
 def test_a_refusal_names_the_nearest_that_is_possible(name: str, alpha: str, epsilon: str, nearest: str) -> None:

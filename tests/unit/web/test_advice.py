@@ -49,6 +49,14 @@ def test_what_has_no_public_sizes_says_so(client: Any) -> None:
     assert 'id="advice-0"' not in text and "keep" in text  # what cannot be run is said above
 
 
+def test_advice_comes_where_equal_shares_are_not_possible_too(client: Any) -> None:
+    asked = {"release-0-tables": "place, sector, sex\nplace", "release-0-epsilon": "0.3"}
+    text = pressed(client, "advise-absolute", **asked)
+    assert "keep" in text and 'id="advice-0"' in text  # half of epsilon is too little for two kinds; all of it is not
+    assert "place, sector, sex: 1. Add up place" in text and "Equal shares for all" not in text
+    assert 'id="advice-0"' not in pressed(client, "estimate", **asked)
+
+
 @pytest.mark.parametrize("button", ["advise-", "advise-squared", "advise-absolute<script>", "ADVISE-ABSOLUTE", "../x"])
 def test_odd_buttons_do_nothing(client: Any, button: str) -> None:
     text = pressed(client, button)

@@ -18,5 +18,6 @@ smooth_laplace    the Tables paper's, of epsilon and delta
 log_laplace       the Tables paper's, which multiplies
 staircase         less noise than polynomial from an epsilon of about 2 on, by name
 baselines         three that do not hide an establishment
+nearest           what a refusal names: the nearest epsilon, alpha and number of kinds that are possible
 search            the least constant that is enough
 """

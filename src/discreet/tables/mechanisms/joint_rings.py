@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -15,7 +16,7 @@ from discreet.arrays import Vector
 from discreet.noise.law import Rounded
 from discreet.noise.rings import MOST_COORDINATES, Rings, tables, typical_radius
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
-from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
+from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Mechanism, Request
 from discreet.tables.pace import paced
 
 MOST_SOLVED = 24.0
@@ -45,42 +46,40 @@ class JointRings(JointPolynomialNoise):
     laws: ClassVar[tuple[type[Rounded], ...]] = (Rings,)
     coupled: ClassVar[bool] = True
     most_cells: ClassVar[int] = MOST_COORDINATES
+    plainer: ClassVar[tuple[type[Mechanism], ...]] = (JointPolynomialNoise,)
+
+    @classmethod
+    def lacks(cls, ask: Request) -> str:
+        if ask.b < LEAST_GROWTH:
+            return f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}"
+        if ask.cells > cls.most_cells:
+            return f"at most {cls.most_cells} counts"
+        needed, (budget, growth) = cls.needed(ask.cells), cls._asked(ask)
+        if ask.epsilon * (1 - MARGIN) <= needed * math.log1p(growth):
+            return f"epsilon > {f'{needed} ' if needed > 1 else ''}ln(1 + alpha) = {needed * ask.b:.4g}"
+        if needed * math.log1p(growth) >= MOST_SOLVED:
+            return f"{needed} ln(1 + alpha) < {MOST_SOLVED:g}, the largest epsilon that it is solved for"
+        if typical_radius(ask.cells, budget, growth, cls.coupled) > FARTHEST:
+            return f"epsilon >= {_spared(cls.coupled, ask.cells, ask.b):.4g}: below, its table would be too long"
+        return ""
+
+    @classmethod
+    def room(cls, ask: Request) -> Fraction:
+        return Fraction(1)
+
+    @classmethod
+    def _asked(cls, ask: Request) -> tuple[float, float]:
+        """The loss that it is solved for, and by how much a scale may grow."""
+        # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
+        growth = (1 + float(ask.unit.alpha)) * (1 + MARGIN) - 1
+        return min(ask.epsilon * (1 - MARGIN), MOST_SOLVED), growth
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
         ask.only_tight(cls)
-        if ask.b < LEAST_GROWTH:
-            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
-        if ask.cells > cls.most_cells:
-            raise ask.refuse(
-                cls, f"at most {cls.most_cells} counts", "Count fewer kinds of workers, or use joint-polynomial."
-            )
-        # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
-        growth = (1 + float(ask.unit.alpha)) * (1 + MARGIN) - 1
-        needed, b = cls.needed(ask.cells), math.log1p(growth)
-        budget = min(ask.epsilon * (1 - MARGIN), MOST_SOLVED)
-        if ask.epsilon * (1 - MARGIN) <= needed * b:
-            fewer = ask.cells - needed + math.ceil(ask.epsilon / ask.b) - 1
-            kinds = f", or count {fewer} kinds or fewer" if 1 <= fewer < ask.cells else ""
-            raise ask.refuse(
-                cls,
-                f"epsilon > {f'{needed} ' if needed > 1 else ''}ln(1 + alpha) = {needed * ask.b:.4g}",
-                f"Raise epsilon above {needed * ask.b:.4g}, lower alpha below {math.expm1(ask.epsilon / needed):.4g}"
-                f"{kinds}.",
-            )
-        if needed * b >= MOST_SOLVED:
-            raise ask.refuse(
-                cls,
-                f"{needed} ln(1 + alpha) < {MOST_SOLVED:g}, the largest epsilon that it is solved for",
-                "Lower alpha, count fewer kinds, or use joint-polynomial.",
-            )
-        if typical_radius(ask.cells, budget, growth, cls.coupled) > FARTHEST:
-            raise ask.refuse(
-                cls,
-                f"epsilon >= {_spared(cls.coupled, ask.cells, ask.b):.4g}: below, its table would be too long",
-                "Raise epsilon, or use joint-polynomial.",
-            )
-        law = shaped(ask.cells, budget, growth, cls.coupled)
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        law = shaped(ask.cells, *cls._asked(ask), cls.coupled)
         return cls(unit=ask.unit, loss=ask.loss, calibration="tight", law=law, factor=1 + MARGIN)
 
     @classmethod

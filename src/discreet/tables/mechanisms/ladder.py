@@ -29,7 +29,8 @@ from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import BLUR, OUTWARD, Tail, line_quantile, not_below_zero, pivot_quantile
 from discreet.tables.ladder import FORMAT, Window, seconds, solve
-from discreet.tables.mechanisms.mechanism import MARGIN, Request
+from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
 if TYPE_CHECKING:
@@ -78,10 +79,22 @@ class LadderNoise(SmoothNoise):
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor", "epsilon", "tabled")
     laws: ClassVar[tuple[type[Rounded], ...]] = (Steps,)
+    plainer: ClassVar[tuple[type[Mechanism], ...]] = (PolynomialNoise,)
+
+    @classmethod
+    def lacks(cls, ask: Request) -> str:
+        least = max(LEAST_SOLVED, LEAST_GROWTHS * ask.b)
+        if ask.epsilon > least and LEAST_ALPHA <= float(ask.unit.alpha) <= MOST_ALPHA:
+            return ""
+        needed = f"epsilon > max({LEAST_SOLVED}, {LEAST_GROWTHS} ln(1 + alpha)) = {least:.4g}"
+        return f"{needed} and {LEAST_ALPHA} <= alpha <= {MOST_ALPHA}"
+
+    @classmethod
+    def room(cls, ask: Request) -> Fraction:
+        return Fraction(1)
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
-        alpha, epsilon = float(ask.unit.alpha), min(ask.epsilon, MOST_SOLVED)
         ask.only_tight(cls)
         if ask.unit.substitution:
             raise PrivacyError(
@@ -90,15 +103,9 @@ class LadderNoise(SmoothNoise):
                 remedy="Use that one, or leave substitution out.",
                 about="substitution",
             )
-        least = max(LEAST_SOLVED, LEAST_GROWTHS * ask.b)
-        needed = f"epsilon > max({LEAST_SOLVED}, {LEAST_GROWTHS} ln(1 + alpha)) = {least:.4g}"
-        if epsilon <= least or not LEAST_ALPHA <= alpha <= MOST_ALPHA:
-            raise ask.refuse(
-                cls,
-                f"{needed} and {LEAST_ALPHA} <= alpha <= {MOST_ALPHA}",
-                f"{_nearest(alpha, epsilon)}, or use polynomial.",
-            )
-        found = cls._with(ask.unit, ask.loss, epsilon)
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        found = cls._with(ask.unit, ask.loss, min(ask.epsilon, MOST_SOLVED))
         try:
             found.found()  # now or never: nothing was read and nothing is spent
         except Unsolved:
@@ -237,18 +244,6 @@ class LadderNoise(SmoothNoise):
 
     def scaled(self, share: float) -> Self:
         return self._with(self.unit, self.loss, self.epsilon / share)
-
-
-def _nearest(alpha: float, epsilon: float) -> str:
-    """The nearest alpha and epsilon for which tables are found, in words."""
-    near = min(max(alpha, LEAST_ALPHA), MOST_ALPHA)
-    least, most = max(LEAST_SOLVED, LEAST_GROWTHS * math.log1p(near)), math.expm1(epsilon / LEAST_GROWTHS)
-    if epsilon > least:
-        return f"Use alpha {near:.4g}"
-    if near != alpha:
-        return f"Use alpha {near:.4g} and raise epsilon above {least:.4g}"
-    lower = f", lower alpha below {most:.4g}" if epsilon > LEAST_SOLVED and most > LEAST_ALPHA else ""
-    return f"Raise epsilon above {least:.4g}{lower}"
 
 
 class _Drawer:

@@ -48,19 +48,23 @@ class LogLaplace(Mechanism):
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "shrink")
 
     @classmethod
+    def lacks(cls, ask: Request) -> str:
+        if ask.calibration != "paper" and ask.b < LEAST_GROWTH:
+            return f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}"
+        if cls._exponent(ask) >= 1:
+            factor, word = (2, "2 ln(1 + alpha)") if ask.calibration == "paper" else (1, "ln(1 + alpha)")
+            return f"epsilon > {word} = {factor * ask.b:.4g} for its error to be finite"
+        return ""
+
+    @classmethod
+    def _exponent(cls, ask: Request) -> float:
+        return ask.b / ask.epsilon * (2 if ask.calibration == "paper" else 1 + MARGIN)
+
+    @classmethod
     def calibrate(cls, ask: Request) -> Self:
-        factor = 2 if ask.calibration == "paper" else 1
-        if factor == 1 and ask.b < LEAST_GROWTH:
-            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
-        exponent = factor * ask.b / ask.epsilon * (1 if ask.calibration == "paper" else 1 + MARGIN)
-        if exponent >= 1:
-            word = "2 ln(1 + alpha)" if factor == 2 else "ln(1 + alpha)"
-            most = math.expm1(ask.epsilon / factor)
-            raise ask.refuse(
-                cls,
-                f"epsilon > {word} = {factor * ask.b:.4g} for its error to be finite",
-                f"Raise epsilon above {factor * ask.b:.4g}, or lower alpha below {most:.4g}.",
-            )
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        exponent = cls._exponent(ask)
         shrink = 1.0 if ask.calibration == "paper" else 1 - exponent**2
         return cls(unit=ask.unit, loss=ask.loss, calibration=ask.calibration, exponent=exponent, shrink=shrink)
 

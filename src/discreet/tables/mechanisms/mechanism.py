@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss, shown
 from discreet.privacy.units import Establishments
+from discreet.tables.mechanisms.nearest import remedies
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds
@@ -42,6 +44,9 @@ class Request:
     ----------
     cells : how many counts of the same establishments one draw covers.
     theta : the largest establishment that is kept, where large ones are dropped.
+    within : the share of the epsilon that was asked for which pays for counts: the rest pays for sizes, or is the other
+        half of a substitution.
+    counts : how many counts of the same establishments are paid for one by one.
     """
 
     unit: Establishments
@@ -49,6 +54,18 @@ class Request:
     calibration: Calibration
     cells: int
     theta: int
+    within: Fraction = Fraction(1)
+    counts: int = 1
+
+    @property
+    def kinds(self) -> int:
+        """Counts of the same establishments, whether one draw covers them or not."""
+        return self.cells * self.counts
+
+    @property
+    def whole(self) -> Fraction:
+        """The epsilon of the whole table."""
+        return self.loss.amounts["epsilon"] * self.counts / self.within
 
     @property
     def epsilon(self) -> float:
@@ -72,13 +89,14 @@ class Request:
                 about="calibration",
             )
 
-    def refuse(self, kind: type[Mechanism], inequality: str, remedy: str) -> Infeasible:
+    def refuse(self, kind: type[Mechanism], inequality: str, remedy: str | None = None) -> Infeasible:
+        """The refusal; without a remedy of its own it names the nearest requests for which `lacks` is empty."""
         asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
         if self.unit.substitution and kind.halves:
             asked += " for one of the two steps of a substitution"
         return Infeasible(
             f"{kind.name} ({self.calibration}) cannot give {asked}: it needs {inequality}.",
-            remedy=remedy,
+            remedy=remedies(self, kind) if remedy is None else remedy,
             about="epsilon",
         )
 
@@ -123,6 +141,7 @@ class Mechanism(ABC):
     sized : its scale is confidential and depends on the largest establishment, so noisy sizes narrow its intervals.
     stated_constants : its public constants, beside the law.
     amounts : its proof holds for amounts, which are no whole numbers of workers.
+    plainer : mechanisms that may give what it cannot, the best first.
     """
 
     unit: Establishments
@@ -146,12 +165,23 @@ class Mechanism(ABC):
     halves: ClassVar[bool] = True
     sized: ClassVar[bool] = False
     amounts: ClassVar[bool] = False
+    plainer: ClassVar[tuple[type[Mechanism], ...]] = ()
     stated_constants: ClassVar[tuple[str, ...]]
 
     @classmethod
     @abstractmethod
     def calibrate(cls, ask: Request) -> Self:
         """The constants for the request; raises `Infeasible` with the inequality that says why there are none."""
+
+    @classmethod
+    def lacks(cls, ask: Request) -> str:
+        """The inequality that the request does not keep, or nothing; cheap, because refusals search with it."""
+        return ""
+
+    @classmethod
+    def room(cls, ask: Request) -> Fraction:
+        """By which factor epsilon should exceed what `lacks` asks for, where noise has no measure at the limit."""
+        return Fraction(101, 100)
 
     @classmethod
     @abstractmethod

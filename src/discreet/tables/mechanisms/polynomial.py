@@ -27,22 +27,22 @@ class PolynomialNoise(SmoothNoise):
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial,)
 
     @classmethod
+    def lacks(cls, ask: Request) -> str:
+        d, b, budget = ask.cells, ask.b, ask.epsilon * (1 - MARGIN)
+        if budget <= d * b:
+            return f"epsilon > {f'{d} ' if d > 1 else ''}ln(1 + alpha) = {d * b:.4g}"
+        if 2 * d + budget / b > ask.epsilon / MARGIN / 2**10:
+            return f"(2 d + epsilon / ln(1 + alpha)) / epsilon below {1 / MARGIN / 2**10:.3g}"
+        return ""
+
+    @classmethod
     def calibrate(cls, ask: Request) -> Self:
         ask.only_tight(cls)
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
         d, b, alpha = ask.cells, ask.b, float(ask.unit.alpha)
         budget = ask.epsilon * (1 - MARGIN)
-        if budget <= d * b:
-            growth = math.expm1(ask.epsilon / d)
-            raise ask.refuse(
-                cls,
-                f"epsilon > {f'{d} ' if d > 1 else ''}ln(1 + alpha) = {d * b:.4g}",
-                f"Raise epsilon above {d * b:.4g}, or lower alpha below {growth:.4g}.",
-            )
         p = d + budget / b
-        if p + d > ask.epsilon / MARGIN / 2**10:
-            raise ask.refuse(
-                cls, f"(2 d + epsilon / ln(1 + alpha)) / epsilon below {1 / MARGIN / 2**10:.3g}", "Raise alpha."
-            )
 
         def psi(r: float, core: float) -> float:
             t = alpha * r

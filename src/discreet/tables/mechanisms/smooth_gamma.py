@@ -29,22 +29,19 @@ class SmoothGamma(SmoothNoise):
     laws: ClassVar[tuple[type[Rounded], ...]] = (GeneralisedCauchy,)
 
     @classmethod
-    def calibrate(cls, ask: Request) -> Self:
+    def lacks(cls, ask: Request) -> str:
         if ask.calibration == "paper":
-            if ask.b > ask.epsilon / 4:
-                raise ask.refuse(
-                    cls,
-                    f"epsilon >= 4 ln(1 + alpha) = {4 * ask.b:.4g}",
-                    f"Raise epsilon to {4 * ask.b:.4g} or lower alpha to {math.expm1(ask.epsilon / 4):.4g}.",
-                )
+            return f"epsilon >= 4 ln(1 + alpha) = {4 * ask.b:.4g}" if ask.b > ask.epsilon / 4 else ""
+        enough = ask.epsilon * (1 - MARGIN) > 3 * ask.b
+        return "" if enough else f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g}"
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        if ask.calibration == "paper":
             return cls._with(ask, 16 / ask.epsilon)
         budget = ask.epsilon * (1 - MARGIN)
-        if budget <= 3 * ask.b:
-            raise ask.refuse(
-                cls,
-                f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g}",
-                f"Raise epsilon above {3 * ask.b:.4g} or lower alpha below {math.expm1(ask.epsilon / 3):.4g}.",
-            )
         # Less noise lets the count itself lose epsilon; more than the sum of the two worst cases is never needed.
         low, high = math.expm1(budget) ** -0.25, 3**0.75 / (budget - 3 * ask.b)
         return cls._with(ask, least(lambda k: gamma_loss(1 / k, ask.b) - budget, low, high))

@@ -31,20 +31,26 @@ class StaircaseNoise(SmoothNoise):
     laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase,)
 
     @classmethod
-    def calibrate(cls, ask: Request) -> Self:
-        ask.only_tight(cls)
+    def lacks(cls, ask: Request) -> str:
         if ask.b < LEAST_GROWTH:
-            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
+            return f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}"
+        drop, growth = cls._drop(ask)
+        enough = drop > 2 * math.log1p(growth)
+        return "" if enough else f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g} for its error to be finite"
+
+    @classmethod
+    def _drop(cls, ask: Request) -> tuple[float, float]:
+        """What a step of the staircase falls by, and by how much steps grow."""
         # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
         growth = float(ask.unit.alpha) * (1 + MARGIN)
-        b = math.log1p(growth)
-        drop = ask.epsilon * (1 - MARGIN) - b
-        if drop <= 2 * b:
-            raise ask.refuse(
-                cls,
-                f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g} for its error to be finite",
-                f"Raise epsilon above {3 * ask.b:.4g}, or lower alpha below {math.expm1(ask.epsilon / 3):.4g}.",
-            )
+        return ask.epsilon * (1 - MARGIN) - math.log1p(growth), growth
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        ask.only_tight(cls)
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        drop, growth = cls._drop(ask)
         law = Staircase(drop, growth, _plateau(drop, growth))
         return cls(unit=ask.unit, loss=ask.loss, calibration="tight", law=law, factor=1 + MARGIN)
 

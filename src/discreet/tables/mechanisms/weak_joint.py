@@ -10,19 +10,20 @@ radius.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
-from discreet.noise.rings import Rings, table
+from discreet.noise.rings import COARSE, Rings, table
 from discreet.noise.sampler import add, draw_within
 from discreet.noise.source import Source
 from discreet.privacy.losses import Loss
 from discreet.tables.ends import OUTWARD, pivot_quantile, plausible
 from discreet.tables.mechanisms.joint_rings import JointRings
-from discreet.tables.mechanisms.mechanism import CellSizes
+from discreet.tables.mechanisms.mechanism import CellSizes, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class WeakJoint(JointRings):
     @classmethod
     def needed(cls, cells: int) -> int:
         return cells + 1
+
+    @classmethod
+    def room(cls, ask: Request) -> Fraction:
+        """Far out a step that loses epsilon is one ring longer than ln(1 + alpha)."""
+        return 1 + Fraction(min(COARSE / ask.b, 0.25))
 
     @property
     def joint(self) -> bool:

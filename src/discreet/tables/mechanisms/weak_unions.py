@@ -18,6 +18,8 @@ from discreet.noise.rings import Rings
 from discreet.noise.sampler import add
 from discreet.noise.source import Source
 from discreet.noise.unions import MOST_KINDS, draw_unions
+from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.weak_joint import WeakJoint
 
 
@@ -28,6 +30,7 @@ class WeakUnions(WeakJoint):
     name: ClassVar[str] = "weak-unions"
     by_unions: ClassVar[bool] = True
     most_cells: ClassVar[int] = MOST_KINDS
+    plainer: ClassVar[tuple[type[Mechanism], ...]] = (WeakJoint, JointPolynomialNoise)
 
     def bounds(self, unions: Integers) -> Matrix:
         """S_A of every set of kinds; column 0, of no kind, is not used."""

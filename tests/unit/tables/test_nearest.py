@@ -1,0 +1,108 @@
+"""Refusals name the nearest epsilon, alpha and number of kinds: each is possible, and nothing nearer is."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+
+import discreet as dc
+from discreet.errors import Infeasible
+from discreet.privacy.units import Establishments
+from discreet.tables.calibration import calibrate, refuse_overflow
+from discreet.tables.mechanisms import registry
+from discreet.tables.mechanisms.mechanism import Request
+from faults_of import about
+
+ASKED = [
+    ("joint-rings", {"alpha": "0.2"}, "1.2", 8),
+    ("joint-rings", {"alpha": "0.2"}, "0.1", 8),
+    ("joint-rings", {"alpha": "100"}, "4", 8),
+    pytest.param("joint-rings", {"alpha": "0.00001"}, "0.01", 8, marks=pytest.mark.full_size),
+    ("joint-rings", {"alpha": "0.1", "substitution": True}, "1", 8),
+    ("joint-polynomial", {"alpha": "0.2"}, "1.2", 8),
+    ("joint-polynomial", {"alpha": "0.05"}, "4", 1000),
+    ("weak-joint", {"alpha": "0.1", "strength": "weak"}, "0.7", 8),
+    ("weak-unions", {"alpha": "0.1", "strength": "weak"}, "0.7", 8),
+    ("weak-unions", {"alpha": "0.1", "strength": "weak"}, "4", 30),
+    ("weak-unions", {"alpha": "0.1", "strength": "weak"}, "2.9", 30),
+    ("polynomial", {"alpha": "0.1"}, "0.05", 1),
+    ("polynomial", {"alpha": "0.000000001"}, "1", 1),
+    ("staircase", {"alpha": "1/3"}, "0.2", 1),
+    ("smooth-gamma", {"alpha": "0.1"}, "0.2", 1),
+    ("log-laplace", {"alpha": "0.07"}, "0.05", 1),
+    ("ladder", {"alpha": "0.1"}, "0.33", 1),
+    ("two-sizes", {"alpha": "2"}, "1", 1),
+    ("two-sizes", {"alpha": "0.01"}, "1", 1),
+]
+
+
+def named(error: BaseException) -> dict[str, str]:
+    """The numbers and the mechanism that the last sentence of a refusal names."""
+    words = str(error).rsplit(": it needs ", 1)[1].replace("one kind", "1 kind")
+    patterns = {"epsilon": r"epsilon to ([\d.e-]*\d)", "alpha": r"alpha to ([\d.e-]*\d)", "cells": r"ount (\d+) kind"}
+    found = {what: re.search(pattern, words) for what, pattern in patterns.items()}
+    found["name"] = re.search(r"[uU]se ([a-z-]+)\.$", words)
+    return {what: match[1] for what, match in found.items() if match}
+
+
+def last_digit(number: str) -> Fraction:
+    """One unit of the fourth digit."""
+    return Fraction(10) ** (int(f"{float(number):.3e}".split("e")[1]) - 3)
+
+
+@pytest.mark.parametrize(("name", "unit", "epsilon", "cells"), ASKED)
+def test_every_value_that_is_named_is_possible_and_none_is_nearer(
+    name: str, unit: dict[str, str], epsilon: str, cells: int
+) -> None:
+    asked = {"name": name, "epsilon": epsilon, "cells": cells, "alpha": unit["alpha"]}
+
+    def tried(**other: object) -> None:
+        ask = {**asked, **other}
+        whole = Establishments(**{**unit, "alpha": str(ask["alpha"])})
+        built = calibrate(str(ask["name"]), unit=whole, epsilon=str(ask["epsilon"]), cells=int(str(ask["cells"])))
+        refuse_overflow(built)
+
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        tried()
+    ways = named(caught.value)
+    assert ways
+    for what, value in ways.items():
+        if (name, what) not in {("ladder", "alpha"), ("two-sizes", "alpha"), ("ladder", "epsilon")}:  # solved for long
+            tried(**{what: value})
+        if what == "name" or name.startswith("weak"):
+            continue  # weak noise has no measure near the limit
+        toward = 1 if Fraction(asked[what]) > Fraction(value) else -1
+        close = 1 if what == "cells" else max(last_digit(value), 0 if room(name) == 1 else Fraction(value) / 50)
+        if (Fraction(asked[what]) - Fraction(value)) * toward > close:
+            with pytest.raises(Infeasible, check=about("epsilon")):
+                tried(**{what: Fraction(value) + toward * close})
+
+
+def room(name: str) -> Fraction:
+    unit, loss = Establishments("0.1"), dc.Pure(1)
+    return registry.named(name).room(Request(unit, loss, "tight", cells=1, theta=1))
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"scale_share": "1/10", "epsilon": "0.7"},
+        {"mechanism": "polynomial", "epsilon": "0.7"},
+        {"epsilon": "0.5"},
+    ],
+)
+def test_a_table_is_told_of_its_whole_epsilon_and_of_fewer_kinds(jobs, terms: dict[str, str]) -> None:
+    session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=9)
+    table = session.count(by=["place", "sex", "education"])
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        table.check(**terms)
+    ways = named(caught.value)
+    table.check(**{**terms, "epsilon": ways["epsilon"]})
+    with pytest.raises(Infeasible, check=about("epsilon")):
+        table.check(**{**terms, "epsilon": str(Fraction(ways["epsilon"]) * Fraction(49, 50))})
+    assert 1 <= int(ways["cells"]) < 8
+    assert terms.keys() & {"mechanism"} or int(ways["cells"]) >= 4
+    lower = dc.Session(jobs, unit=dc.Establishments(ways["alpha"]), budget=9)
+    lower.count(by=["place", "sex", "education"]).check(**terms)

@@ -12,15 +12,17 @@ import numpy as np
 
 from discreet.arrays import Matrix
 from discreet.noise.source import Source
-from discreet.privacy.units import Strength
+from discreet.privacy.losses import exact
+from discreet.privacy.units import Establishments, Strength
 from discreet.studies import lodes_grid as grid
+from discreet.tables.mechanisms.defaults import default
 from discreet.utility import errors, strata
 
 POINTS = ((0.1, 1.0), (0.1, 2.0), (0.1, 4.0), (0.05, 4.0))
-ASKED: tuple[tuple[int, Strength, str, str], ...] = (
-    (1, "strong", "two-sizes", "polynomial"),
-    (3, "strong", "joint-rings", "joint-polynomial"),
-    (3, "weak", "weak-unions", "weak-joint"),
+ASKED: tuple[tuple[int, Strength, str], ...] = (
+    (1, "strong", "polynomial"),
+    (3, "strong", "joint-polynomial"),
+    (3, "weak", "weak-joint"),
 )
 
 
@@ -28,8 +30,13 @@ def default_rows(economy: grid.Economy, *, trials: int, source: Source) -> list[
     """L1 errors of published integers over infusion's, and over those of the default before, by size of place."""
     rows = []
     for alpha, epsilon in POINTS:
-        for workload, strength, name, before in ASKED:
-            now = grid.Setting(workload, name, "tight", strength, alpha, epsilon)
+        for workload, strength, before in ASKED:
+            unit, levels = Establishments(exact(alpha), strength), len(economy.cells.levels) if workload == 3 else 1
+            chosen = default(unit, exact(epsilon), cells=levels, everyone=workload == 1 or strength == "weak")
+            name = chosen.name
+            # A law of the strong definition follows all workers, whatever is promised.
+            by: Strength = strength if chosen.by_kinds or chosen.by_unions else "strong"
+            now = grid.Setting(workload, name, "tight", by, alpha, epsilon)
             old = grid.Setting(workload, before, "tight", strength, alpha, epsilon)
             found, known = (_integers(each, economy, trials=trials, source=source) for each in (now, old))
             if found is None:

@@ -80,7 +80,8 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
         ),
         Prose(
             "The defaults of the product, as published integers: `two-sizes` for all jobs of a cell, `joint-rings` for "
-            "all kinds of workers under one epsilon, `weak-unions` for those under the weak definition."
+            "all kinds of workers under one epsilon, `weak-unions` for those under the weak definition, or "
+            "`joint-rings` where that errs less."
         ),
         Table.of(
             results["defaults"],

@@ -178,6 +178,11 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     everywhere = [row for row in results["defaults"] if row["stratum"] == ALL]
     assert {row["mechanism"] for row in everywhere} == {"two-sizes", "joint-rings", "weak-unions"}
     assert all(row["over before"] < 1 for row in everywhere)
+    weak, strong = (
+        [row["over infusion"] for row in everywhere if row["workload"] == 3 and row["definition"] == definition]
+        for definition in ("weak", "strong")
+    )
+    assert len(weak) == 4 and all(np.array(weak) < 1.0001 * np.array(strong))  # noise for the strong one keeps both
     infused = [row for row in results["attacks"] if row["release"] == "infusion"]
     assert [row["share"] for row in infused if row["cases"]] == [1.0] * sum(row["cases"] > 0 for row in infused)
     assert {f"figure-{n}.svg" for n in range(2, 8)} <= {path.name for path in (out / "figures").iterdir()}

@@ -18,6 +18,7 @@ levels       sums of series by region and city, with alarms that do not repeat e
 listed       what a report lists
 newton       the least of a smooth convex loss
 listwise     ranking by lists
+numerals     numbers as people write them, with marks for thousands
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them
 smooth_pauc  the partial area, smoothed, with gradients

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet import frames
 from discreet.arrays import Integers
+from discreet.change.numerals import read_numbers
 from discreet.errors import DataError, concerning
 from discreet.faults import Spelled
 
@@ -30,6 +31,9 @@ OTHER = {
     "origin": ("cutoff",),
 }
 """Names under which other programs write our columns; ours come first."""
+
+SHOWN = 12
+"""Columns that a message lists."""
 
 OTHER_NAMES = Spelled(
     "Rename its columns.",
@@ -95,6 +99,8 @@ def read(
     data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The same with `Labels` for the columns that are no `numbers`."""
+    import narwhals.stable.v2 as nw
+
     with concerning(what):
         _refuse_periods(data, what)
         frame = _ours(frames.open_frame(data, name=what), (*names, *optional))
@@ -102,14 +108,23 @@ def read(
         absent = [name for name in names if name not in present]
         if absent:
             asked = f"The {what} has no column {' or '.join(map(repr, absent))}."
-            raise DataError(asked, f"It has {', '.join(map(repr, present))}.", (OTHER_NAMES,), about=what)
-        frames.require(frame, dict.fromkeys((n for n in numbers if n in present), "number"), name=what)
+            more = f" and {len(present) - SHOWN:,} more, and a table has a row for each series and period"
+            listed = f"It has {', '.join(map(repr, present[:SHOWN]))}{more if len(present) > SHOWN else ''}."
+            raise DataError(asked, listed, (OTHER_NAMES,), about=what)
+        schema = frame.collect_schema()
+        texts = [name for name in numbers if name in present and schema[name] == nw.String]
+        kinds = dict.fromkeys((name for name in numbers if name in present and name not in texts), "number")
+        frames.require(frame, kinds, name=what)
         wanted = [*names, *(name for name in optional if name in present)]
         table = frames.collect(frame.select(*wanted), step=f"read {what}")
         if not len(table):
             raise DataError(f"No rows in the {what}.", remedy="Check the file or the filter that made it.", about=what)
         return {
-            name: _numbers(table[name]) if name in numbers else labels(table[name], name=name, what=what)
+            name: np.array(read_numbers(table[name].to_pylist(), name=name, what=what))
+            if name in texts
+            else _numbers(table[name])
+            if name in numbers
+            else labels(table[name], name=name, what=what)
             for name in wanted
         }
 

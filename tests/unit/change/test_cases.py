@@ -98,7 +98,7 @@ def changed(frame, **columns):
         (lambda p, f: (p, f.rename(columns={"forecast": "guess"})), "forecasts"),
         (lambda p, f: (p[p.t < 0], f), "panel"),
         (lambda p, f: ("nowhere.csv", f), "panel"),
-        (lambda p, f: (changed(p, value=p.value.astype(str)), f), "panel"),
+        (lambda p, f: (changed(p, value="about " + p.value.astype(str)), f), "panel"),
         (lambda p, f: (p[p.series == "a"], f[f.series == "a"]), "panel"),
         (lambda p, f: (p[p.series != "a"], f), "forecasts"),
         (lambda p, f: (pd.concat([p, p[:1]]), f), "panel"),

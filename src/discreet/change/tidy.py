@@ -113,8 +113,8 @@ def read(
             raise DataError(asked, listed, (OTHER_NAMES,), about=what)
         schema = frame.collect_schema()
         texts = [name for name in numbers if name in present and schema[name] == nw.String]
-        kinds = dict.fromkeys((name for name in numbers if name in present and name not in texts), "number")
-        frames.require(frame, kinds, name=what)
+        others = [name for name in numbers if name in present and name not in texts]
+        frames.require(frame, dict.fromkeys(others, "number"), name=what)
         wanted = [*names, *(name for name in optional if name in present)]
         table = frames.collect(frame.select(*wanted), step=f"read {what}")
         if not len(table):

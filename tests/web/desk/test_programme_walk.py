@@ -6,6 +6,7 @@ Every page on the way is looked at in both sizes: axe finds nothing, nothing is 
 from __future__ import annotations
 
 import csv
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ def test_flows_and_changes_of_quarters(served: Any, state: Any, visit: Any, tmp_
     assert not shown.complaints
 
 
-def test_the_card_of_alarms_and_columns_that_know_more(served: Any, state: Any, visit: Any) -> None:
+def test_the_card_of_alarms_and_columns_that_know_more(served: Any, state: Any, visit: Any, tmp_path: Path) -> None:
     """Alarms between two releases of a form, right and wrong; the opened part of an exception report's form."""
     shown = visit(storage_state=state)
     page, base = shown.page, served.base
@@ -275,10 +276,34 @@ def test_the_card_of_alarms_and_columns_that_know_more(served: Any, state: Any, 
     page.fill("#alarms-0-rate", "2")
     page.wait_for_selector("#estimate[aria-busy=false] .trouble")
     sound(page)
+    page.fill("#alarms-0-rate", "")
+    page.fill("#alarms-0-fdr", "0.1")
+    page.wait_for_selector("#estimate[aria-busy=false] .good")
+    page.fill("#alarms-0-rate", "0.1")
+    page.wait_for_selector("#estimate[aria-busy=false] .trouble")
+    assert "Leave one out" in page.inner_text("#estimate") + page.inner_text("#alarms-0")
+    sound(page)
     page.click("text=Remove alarms 1")
     page.wait_for_selector("#alarms-0", state="detached")
     page.goto(f"{base}/changes")
     page.click("summary:has-text('Columns that know more')")
     assert page.is_visible("#indicators") and page.is_visible("#known") and page.is_visible("#calendar")
+    sound(page)
+    ends = [date(2023, 1, 28) + timedelta(7 * int(weeks)) for weeks in np.cumsum(np.resize((4, 4, 5), 36))]
+    sales = np.random.default_rng(1).gamma(4, 600, (40, len(ends)))
+    rows = [
+        f"{name};{end:%d.%m.%Y};{f'{value:,.2f}'.translate(str.maketrans(',.', '.,'))}"
+        for name, values in zip((f"Käse, Stück {i:02d}" for i in range(40)), sales, strict=True)
+        for end, value in zip(ends, values, strict=True)
+    ]
+    (tmp_path / "sales.csv").write_text("\n".join(["Artikel;Ende;Umsatz", *rows]), encoding="utf-8-sig")
+    page.click("summary:has-text('Columns of these files')")
+    for field, name in (("series", "Artikel"), ("time", "Ende"), ("value", "Umsatz")):
+        page.fill(f"#{field}", name)
+    page.fill("#capacity", "5")
+    page.set_input_files("#panel", str(tmp_path / "sales.csv"))
+    page.click("text=Make the report")
+    page.wait_for_selector("text=Käse, Stück")
+    assert "2026-02-21" in page.inner_text("main")  # four weeks after the last
     sound(page)
     assert not shown.complaints

@@ -1,10 +1,29 @@
 """Notes that checks and results print about intervals: what they assume, and why some cover more often than stated.
 
-Each is part of a printed sentence. The study of intervals gives the same words as its reasons, and a test looks for
-them in what is printed.
+Each is part of a printed sentence, a `CaveatNote`, which has them as values. The study of intervals gives the same
+words as its reasons, and a test looks for them in what is printed.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class CaveatNote(str):
+    """A sentence, and the caveats that it states as values: a program asks for these and does not read the sentence."""
+
+    caveats: tuple[str, ...]
+
+    def __new__(cls, sentence: str, *caveats: str) -> CaveatNote:
+        note = super().__new__(cls, sentence)
+        note.caveats = caveats
+        return note
+
+
+def stated(notes: Iterable[str]) -> set[str]:
+    """The caveats that some of the notes state."""
+    return {caveat for note in notes if isinstance(note, CaveatNote) for caveat in note.caveats}
+
 
 CONFIDENTIAL = "the scale of the noise is confidential"
 CHEBYSHEV = "sums are bounded by Chebyshev's inequality"

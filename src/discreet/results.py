@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = {
-    "effect": "what is estimated: fixed, variance, covariance, random, count, probability, quantile, interval, ...",
+    "effect": "what is estimated: fixed, variance, random, count, sum, mean, flow, change, probability, quantile, ...",
     "group": "grouping factor of an effect, Residual for the residual variance; attributes of a count",
     "term": "name of the coefficient; of a covariance, both",
     "level": "level of the grouping factor; values of a count's attributes; the question that a posterior answers",

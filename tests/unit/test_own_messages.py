@@ -1,7 +1,8 @@
 """Nothing in the tree decides by the words of our own messages: a sentence can be reworded and nothing else changes.
 
 The scan follows an error that is ours from `except` or from a parameter to its text, through assignments, and wants
-that text printed or stored, never looked into. Errors of other libraries have no other interface and are not ours.
+that text printed or stored, never looked into; so with the text of a check, a verdict, a fit or a report, with their
+notes, and with the tags of our own pages. Errors of other libraries have no other interface and are not ours.
 Tests are held to the same: they ask for the class of an error and what it is about.
 """
 
@@ -27,6 +28,13 @@ PATTERNS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "
 SENTENCES = {"possible", "remedy"}
 BROAD = {"Exception", "BaseException", "ValueError", "RuntimeError"}
 SPOKEN = {"said", "told"}
+SPEAKERS = {
+    *("check", "checked", "checks", "expected", "verdict", "report", "fit", "release", "released", "guarantee"),
+    *("finding", "summary", "offer", "comparison", "audit"),
+}
+"""Names of what prints sentences; a number or a flag of it says the same."""
+NOTES = {"notes", "cautions"}
+A_TAG = re.compile(r"</?(th|td|tr|li|p|div|section|span|dd|dt|h[1-6])\b")
 CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
 
 
@@ -43,6 +51,11 @@ def _name(node: ast.AST | None) -> str:
 
 def _names(node: ast.AST | None) -> set[str]:
     return set() if node is None else {_name(part) for part in ast.walk(node)} - {""}
+
+
+def _noted(node: ast.AST) -> bool:
+    """Whether an expression is the notes of something: `fit.notes`."""
+    return isinstance(node, ast.Attribute) and node.attr in NOTES
 
 
 class _Scan(ast.NodeVisitor):
@@ -64,7 +77,7 @@ class _Scan(ast.NodeVisitor):
             return node.id in self.texts
         if isinstance(node, ast.Call):
             func = node.func
-            if _name(func) in ("str", "repr", "format") and any(_name(a) in self.errors for a in node.args):
+            if _name(func) in ("str", "repr", "format") and any(_name(a) in self.errors | SPEAKERS for a in node.args):
                 return True
             if isinstance(func, ast.Attribute) and func.attr in SPOKEN:
                 return True
@@ -123,7 +136,7 @@ class _Scan(ast.NodeVisitor):
             self.texts.add(node.target.id)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
-        if self.is_text(node.iter) and isinstance(node.target, ast.Name):
+        if (self.is_text(node.iter) or _noted(node.iter)) and isinstance(node.target, ast.Name):
             self.texts.add(node.target.id)
         self.generic_visit(node)
 
@@ -135,7 +148,7 @@ class _Scan(ast.NodeVisitor):
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _visit_made  # noqa: N815
 
     def visit_For(self, node: ast.For) -> None:
-        if self.is_text(node.iter) and isinstance(node.target, ast.Name):
+        if (self.is_text(node.iter) or _noted(node.iter)) and isinstance(node.target, ast.Name):
             self.texts.add(node.target.id)
         self.generic_visit(node)
 
@@ -148,6 +161,9 @@ class _Scan(ast.NodeVisitor):
                 self.found.append((node.lineno, f".{func.attr} of an error's text"))
             if func.attr in PATTERNS and any(map(self.is_text, node.args)):
                 self.found.append((node.lineno, f".{func.attr} on an error's text"))
+            patterns = [each.value for each in node.args[:1] if isinstance(each, ast.Constant)]
+            if func.attr in PATTERNS | {"compile"} and any(A_TAG.search(str(each)) for each in patterns):
+                self.found.append((node.lineno, "a pattern for a page of ours"))
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -248,6 +264,23 @@ def test_the_scan_sees(body: str) -> None:
     assert looks(handled, {"DataError"}) and looks(given, {"DataError"})
     if "said" not in body:
         assert not looks(foreign, {"DataError"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(word):\n    check = release_mixed.check('y ~ x', data)\n    return word if word in str(check) else ''",
+        "def f(words, check):\n    return next(word for word in words if word in str(check))",
+        "def f(plan):\n    return f'{verify(plan)}'.find('holds') if plan else str(plan.verdict).startswith('holds')",
+        "def f(fit):\n    return any('one variance' in note for note in fit.notes)",
+        "def f(fit):\n    for note in fit.notes:\n        if note.startswith('no'):\n            return 1",
+        "TOLD = re.compile(r'<th scope=\"row\">([^<]*)</th>')",
+    ],
+)
+def test_the_scan_sees_what_checks_and_pages_say(text: str) -> None:
+    """As studies read checks, and bundles the hashes of a report, until both asked for values."""
+    assert looks(text, set())
+    assert not looks("def f(check):\n    return WORD in check.expected.notes or print(str(check))", set())
 
 
 def test_the_scan_sees_sentences_of_faults() -> None:

@@ -213,6 +213,17 @@ def met() -> dict[str, Any]:
         "query": query,
         "check": query.check(epsilon=4),
         "workload": workload,
+        "releases": workload.release(epsilon=4),
+        "offer": query.offer(epsilon=1),
+        "offers": workload.offer(epsilon=1),
+        "question": dc.posterior_interval.ask("y ~ x", "x", epsilon=40),
+        "model question": dc.release_mixed.ask("y ~ x", epsilon=4, bounds=(-6, 6), public=["x"]),
+        "expected": query.check(epsilon=4).expected,
+        "expected of a model": dc.release_mixed.check(
+            "y ~ x", line(), epsilon=4, bounds=(-6, 6), public=["x"]
+        ).expected,
+        "expected of a summary": dc.posterior_interval.check("y ~ x", line(), "x", epsilon=40).expected,
+        "expected of a fit": CALLS["objective_perturbation"]().check.expected,
         "checks": workload.check(epsilon=4)[0],
         "release": release,
         "guarantee": release.guarantee,
@@ -240,4 +251,4 @@ def test_what_a_user_meets_prints_a_line_or_a_small_table() -> None:
         for text in (repr(value), str(value)):
             assert not re.search(r" at 0x[0-9a-f]+|object at|array\(", text), (name, text[:300])
             assert len(text) <= 2000 and text.count("\n") <= 25, (name, len(text))
-        assert len(repr(value)) <= 600, (name, len(repr(value)), repr(value)[:700])
+        assert len(repr(value)) <= 260, (name, len(repr(value)), repr(value)[:700])

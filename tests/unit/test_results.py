@@ -105,7 +105,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "flows": lambda: moved().flows("q2", by=["place"]).release(epsilon=4),
     "changes": lambda: moved().changes(["q1", "q2"], by=["place"]).release(epsilon=4),
     "count": lambda: session().count(by=["place", "sex"]).release(epsilon=4),
-    "workload": lambda: session().marginals(["place"], ["place", "sex"]).release(epsilon=8)[1],
+    "workload": lambda: session().marginals(["place"], ["place", "sex"]).release(epsilon=8),
+    "table of a workload": lambda: made("workload")[1],
     "probability": lambda: dc.posterior_probability(data=rows(), coefficient="x", at=0.5, **POSTERIOR),
     "quantile": lambda: dc.posterior_quantile(data=rows(), coefficient="x", probability=0.5, **POSTERIOR),
     "interval": lambda: dc.posterior_interval(data=rows(), coefficient="x", **POSTERIOR),
@@ -157,6 +158,22 @@ def test_every_release_carries_its_promise(name: str, tmp_path: Path) -> None:
     assert "NOT PRIVATE" in release._repr_html_()
     told = pyarrow.parquet.read_schema(release.save(tmp_path / "r.parquet")).metadata
     assert b"NOT PRIVATE" in b"".join(told.values())
+
+
+def test_tables_of_one_release_are_a_tuple_and_one_table() -> None:
+    found = made("workload")
+    first, second = found
+    assert isinstance(found, tuple) and [first, second] == [*found]
+    table = found.to_arrow()
+    assert table["table"].to_pylist() == ["place"] * len(first.to_arrow()) + ["place, sex"] * len(second.to_arrow())
+    assert table["sex"].to_pylist()[: len(first.to_arrow())] == [None] * len(first.to_arrow())
+    assert table["count"].to_pylist() == [*first.counts.ravel(), *second.counts.ravel()]
+    assert found.entry == first.entry and set(first.guarantee.notes) <= set(found.guarantee.notes)
+
+
+def test_what_is_estimated_has_its_own_word() -> None:
+    kinds = {"count": "count", "sum": "sum", "mean": "mean", "flows": "flow", "changes": "change", "workload": "count"}
+    assert {name: made(name).tidy()["effect"].to_pylist()[0] for name in kinds} == kinds
 
 
 def test_private_plain_and_posterior_fits_join() -> None:

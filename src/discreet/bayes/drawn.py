@@ -26,7 +26,7 @@ class DrawnEffects:
     """One draw of the effects of a random term."""
 
     group: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...] = field(repr=False)
     variance: float
     values: Vector = field(repr=False)
 
@@ -155,6 +155,9 @@ class DrawErrors:
     power: float
     group: str
     supposed: str
+
+    def __repr__(self) -> str:
+        return f"<DrawErrors of {len(self.names)} fixed effects and effects of {self.group}>"
 
     @staticmethod
     def of(law: DrawLaw, public: PublicDesign, supposed: str) -> DrawErrors:

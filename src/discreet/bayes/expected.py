@@ -69,6 +69,9 @@ class SummaryErrors:
     answers: tuple[AnswerError, ...]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<SummaryErrors of {len(self.answers)} answers from {self.partitions:,} parts of {self.rows:,} rows>"
+
     def __str__(self) -> str:
         lines = [*(f"Before paying: {note}." for note in self.notes), CAVEAT]
         lines.append(f"{self.summary} from {self.partitions:,} parts of {self.rows:,} rows.")

@@ -138,6 +138,9 @@ class FitErrors:
     flag: tuple[str, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<FitErrors of {len(self.coefficient)} coefficients from {self.rows:,} rows>"
+
     @property
     def at_most(self) -> float:
         return math.sqrt(2 * len(self.coefficient)) * self.scale / self.penalty

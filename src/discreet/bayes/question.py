@@ -95,6 +95,9 @@ class PosteriorQuestion(Question[Released[T]]):
     payer: Payer
     offered: Callable[[Known, Unit], Offer[AnyFrame, Any, T]]
 
+    def __repr__(self) -> str:
+        return f"<PosteriorQuestion {self.formula!r}: {', '.join(self.coefficients)}>"
+
     def __post_init__(self) -> None:
         # What hides any change of a row also hides a change of its response.
         if (account := self.payer.account) is not None and not isinstance(account.unit, AnyRow | Rows):

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import file_digest, sha256
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
+from discreet.report.carried import published_files
 
 FORMAT = "discreet bundle, format 2"
 SEVERAL = "discreet bundle, format 3"
@@ -70,8 +70,10 @@ def set_aside(folder: Path, published: Mapping[str, Entry]) -> None:
     report, bundle, files = folder / REPORT, folder / BUNDLE, _files(published).items()
     if bundle.is_file() and not packed_releases(bundle).items() <= files:
         _marked(bundle, report, bundle)
-    elif report.is_file() and not told_releases(report).items() <= files:
-        _marked(report, report)
+    elif report.is_file():
+        told = published_files(report.read_text(encoding="utf-8", errors="replace"))
+        if told is None or not told.items() <= files:  # one that carries no list may be about anything
+            _marked(report, report)
 
 
 def _marked(named_after: Path, *papers: Path) -> None:
@@ -80,16 +82,6 @@ def _marked(named_after: Path, *papers: Path) -> None:
     for path in papers:
         if path.is_file():
             path.rename(path.with_name(f"{path.stem}-{mark}{path.suffix}"))
-
-
-TOLD = re.compile(r'<th scope="row">([^<]*)</th><td class="hash">([0-9a-f]{64})</td>')
-"""A line of a report's list of published files."""
-
-
-def told_releases(report: Path) -> dict[str, str]:
-    """The released files that a report lists, with their hashes."""
-    text = report.read_text(encoding="utf-8", errors="replace")
-    return {unescape(name): digest for name, digest in TOLD.findall(text)}
 
 
 PAPER = re.compile(r"(report|bundle)(-[0-9a-f]{12})?\.(html|zip)")

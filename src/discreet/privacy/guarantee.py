@@ -62,6 +62,9 @@ class Guarantee:
             return f"{self.unit.strength} ({amounts})-employer-employee privacy{exchanged}{capped}"
         return f"({amounts})-differential privacy"
 
+    def __repr__(self) -> str:
+        return f"<Guarantee of {self.loss} for {self.unit.key}: {self.basis if self.private else 'not private'}>"
+
     def noted(self, *notes: str) -> Guarantee:
         """The same guarantee with more said about the output; post-processing never weakens it."""
         return replace(self, notes=(*self.notes, *notes))

@@ -102,6 +102,9 @@ class Offer(Generic[Data, Reading, Value]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "expected", cache(self.expected))  # a check before a release is also the release's
 
+    def __repr__(self) -> str:
+        return f"<Offer for {self.guarantee.loss}>"
+
     def check(self, remaining: Loss | None = None) -> Check[Any]:
         """Price and expected error; reads nothing confidential and spends nothing."""
         return Check(self.guarantee, self.expected(), remaining)

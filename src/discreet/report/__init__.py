@@ -8,6 +8,7 @@ alarms      changes between two releases that are beyond their noise
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
 budget      what the budget of a data set paid for
+carried     what a page carries for programs, in its head
 changes     reports on large changes: comparisons of forecasts, exception reports, backtests
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about the numbers of one table as they were drawn

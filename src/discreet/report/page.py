@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 from discreet.change.sparkline import sparkline
 from discreet.errors import DataError
 from discreet.report import numbers, ranked, svg
+from discreet.report.carried import tag
 from discreet.report.ranked import Ranked
 
 CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
@@ -137,13 +138,15 @@ Block: TypeAlias = Heading | Prose | Table | Listed | Ranked | Figure | Code | N
 class Page:
     """A titled sequence of blocks, with a `lead` paragraph under the title.
 
-    The text before the first heading is read first: the contents come after it.
+    The text before the first heading is read first: the contents come after it. A page about releases carries its
+    `published` files and their hashes for programs (`carried`).
     """
 
     title: str
     blocks: Sequence[Block]
     lead: str = ""
     language: str = "en"
+    published: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks))
@@ -239,6 +242,7 @@ class PageWriter:
             policy=SCRIPTED if scripted else POLICY,
             after=f"<script>{SCRIPT}</script>\n" * scripted,
             language=page.language,
+            carried=tag(page.published),
         )
 
     def anchor(self, text: str) -> str:
@@ -340,7 +344,15 @@ class PageWriter:
 
 
 def document(
-    title: str, lead: str, body: str, *, style: str, policy: str, after: str = "", language: str = "en"
+    title: str,
+    lead: str,
+    body: str,
+    *,
+    style: str,
+    policy: str,
+    after: str = "",
+    language: str = "en",
+    carried: str = "",
 ) -> str:
     """A whole page around its body: what every page of ours begins and ends with. `policy` is what it may do."""
     first = f'<p class="lead">{inline(lead)}</p>\n' if lead else ""
@@ -349,7 +361,7 @@ def document(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"{carried}<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         '<a class="skip" href="#content">Skip to the content</a>\n'
         f"<header>\n<h1>{escape(title)}</h1>\n{first}</header>\n"
         f'<main id="content" tabindex="-1">\n{body}\n</main>\n{after}</body>\n</html>\n'

@@ -156,7 +156,11 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     names = ", ".join(release.name for release in facts.releases)
     quoted = " and ".join(repr(data.dataset) for data in facts.datasets)
     lead = f"{plural(len(facts.releases), 'release')} of {quoted}: {names}. Made with discreet {facts.version}."
-    return Page(facts.title or f"Releases of {quoted.replace(QUOTE, '')}", blocks, lead)
+    return Page(facts.title or f"Releases of {quoted.replace(QUOTE, '')}", blocks, lead, published=_published(facts))
+
+
+def _published(facts: Facts) -> dict[str, str]:
+    return {f"{each.name}/{path}": digest for each in facts.releases for path, digest in each.files.items()}
 
 
 QUOTE = "'"

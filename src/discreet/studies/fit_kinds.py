@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, LEANS, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR
+from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, LEANS, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR, stated
 from discreet.lmm.private import release_mixed
 from discreet.studies import kinds
 from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
@@ -167,10 +167,10 @@ def panel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def said_of_lags(kind: str, epsilon: float) -> str:
-    """The words of SAID, if the check of such a release prints them: at small epsilons some do not matter."""
+    """The words of SAID, if the check of such a release states them: at small epsilons some do not matter."""
     word = SAID.get(kind, "")
     check = release_mixed.check(LAGGED, panel(kind, np.random.default_rng(0)), epsilon=epsilon, **ASKED)
-    return word if word in str(check) else ""
+    return word if word in stated(check.expected.notes) else ""
 
 
 def lags(kind: str, epsilon: float, sets: int, seed: int) -> Iterator[Row]:

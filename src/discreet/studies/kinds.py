@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import FEW_SHAPES, NOT_SEEN, ONE_VARIANCE
+from discreet.caveats import FEW_SHAPES, NOT_SEEN, ONE_VARIANCE, stated
 from discreet.errors import DataError
 from discreet.lmm.private import PrivateFit, release_mixed
 from discreet.report.page import Heading, Note, Page, Prose, Table
@@ -201,7 +201,7 @@ def said_before(kind: str, method: Any, epsilon: float, seed: int) -> str:
     variance = 0.0 if kind == "no effects" else TAU**2
     hidden = any(variance < least for least in check.expected.least)
     words = {NOT_SEEN: hidden, FEW_SHAPES: kind == "effects that go with sizes"}
-    return next((word for word, so in words.items() if so and word in str(check)), "")
+    return next((word for word, so in words.items() if so and word in stated(check.expected.notes)), "")
 
 
 def _mean(kind: str, design: SimulatedDesign) -> Vector:
@@ -251,7 +251,7 @@ def _one(fit: PrivateFit, fixed: Vector, u: Vector, true: dict[str, float]) -> d
         "half": half,
         "off": off,
         "told": told,
-        "noted": any(ONE_VARIANCE in note for note in fit.notes),
+        "noted": ONE_VARIANCE in stated(fit.notes),
     }
 
 

@@ -35,6 +35,7 @@ quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account
 ranking         rankings of workplace cells, and how far two of them agree
 release         A published table of counts: everything in it may be shown to anybody
+releases        the tables of one release together, in the shape of every result
 reopened        a released table opened again, with ends at any level
 shrinkage       published counts of worker kinds drawn towards the shape of their group
 sizes           how large each cell's largest establishment is, published with noise of its own

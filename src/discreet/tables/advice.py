@@ -77,6 +77,9 @@ class BudgetAdvice:
     equal: BudgetChoice | None
     is_bound: bool
 
+    def __repr__(self) -> str:
+        return f"<BudgetAdvice for {len(self.tables)} tables at epsilon={shown(self.epsilon)}>"
+
     @property
     def best(self) -> BudgetChoice:
         """The choice of the least total error."""

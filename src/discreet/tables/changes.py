@@ -104,6 +104,8 @@ class ChangeRelease(MovementRelease):
     level_ends, change_ends, rate_ends : ends of intervals of levels, of changes, and of changes over earlier levels.
     """
 
+    effect = "change"
+
     quarters: tuple[Label, ...]
     levels: Integers
     level_ends: tuple[Matrix, Matrix]

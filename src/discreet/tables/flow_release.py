@@ -40,6 +40,8 @@ class FlowRelease(MovementRelease):
     rate_ends : the same of every rate.
     """
 
+    effect = "flow"
+
     quarter: Label
     vectors: Integers
     ends: Mapping[str, tuple[Vector, Vector]]

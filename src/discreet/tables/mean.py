@@ -7,7 +7,7 @@ ratio of plausible sums and counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -105,7 +105,7 @@ class MeanQuery:
     """A sum and a count of the same cells."""
 
     sums: CountQuery
-    counts: CountQuery
+    counts: CountQuery = field(repr=False)
 
     def check(self, *, epsilon: Number, split: Sequence[Number] | None = None) -> Check[TablesErrors]:
         """The price and the expected errors of both tables; reads and spends nothing."""

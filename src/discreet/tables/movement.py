@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -73,6 +73,9 @@ class MovementRelease(Result, ABC):
     check : what was known before it was paid for.
     """
 
+    effect: ClassVar[str]
+    """What is estimated, in `tidy`."""
+
     keys: pa.Table
     level: float
     guarantee: Guarantee
@@ -124,7 +127,7 @@ class MovementRelease(Result, ABC):
         cells = [", ".join(map(str, cell)) for cell in zip(*columns, strict=True)] or ["all"] * rows
         found = self.statistics()
         return tidy_table(
-            effect="flow",
+            effect=self.effect,
             group=", ".join([*names, *self.about()]) or None,
             term=[each.name for each in found for _ in cells],
             level=cells * len(found),
@@ -162,6 +165,9 @@ class MovementErrors:
     notes: tuple[str, ...] = ()
     on_sizes: Mapping[str, float] = field(default_factory=dict)
     cells: int = 0
+
+    def __repr__(self) -> str:
+        return f"<MovementErrors of {', '.join(self.errors)}>"
 
     def __str__(self) -> str:
         head = "Expected error, by the size of the cell's largest establishment:"

@@ -51,6 +51,9 @@ class TableErrors:
     tradeoff: Sequence[Trade]
     magnitude: str | None = None
 
+    def __repr__(self) -> str:
+        return f"<TableErrors of {self.mechanism}, {self._counts()} per workplace cell>"
+
     def __str__(self) -> str:
         kind = "count" if self.magnitude is None else "sum"
         size = "size" if self.magnitude is None else self.magnitude
@@ -78,6 +81,9 @@ class TablesErrors:
     """The expected error of each of several tables."""
 
     tables: tuple[TableErrors, ...]
+
+    def __repr__(self) -> str:
+        return f"<TablesErrors of {len(self.tables)} tables>"
 
     def __str__(self) -> str:
         return "\n".join(f"Table {i}: {table}" for i, table in enumerate(self.tables, start=1))

@@ -57,8 +57,8 @@ MOST_COUNTS = 50_000_000
 class CountQuery:
     """Counts of jobs, or sums of a magnitude, by workplace and worker attributes."""
 
-    jobs: Jobs
-    account: Account
+    jobs: Jobs = field(repr=False)
+    account: Account = field(repr=False)
     workplace_by: tuple[str, ...]
     worker_by: tuple[str, ...]
     where: Mapping[str, Sequence[Label]] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from discreet.tables.nested import narrowed
 from discreet.tables.prepared import Prepared, TableAsk, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
+from discreet.tables.releases import CountReleases
 
 if TYPE_CHECKING:
     from discreet.tables.advice import BudgetAdvice, Measure
@@ -202,8 +203,8 @@ class Workload:
         name: str | None = None,
         level: float = 0.95,
         add_up: bool = False,
-    ) -> tuple[CountRelease, ...]:
-        """Publish all tables under one loss.
+    ) -> CountReleases:
+        """Publish all tables under one loss: a tuple of them, which has a promise, a table and files of its own.
 
         `split` gives each drawn table its share of `epsilon` (and `delta`), equal shares otherwise; `scale_share` is
         the part of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then
@@ -219,7 +220,7 @@ class Workload:
             add_up=add_up,
         )
         released = self.queries[0].account.release(offer, self.queries[0].jobs, name=name)
-        return tuple(table.of(released) for table in released.value)
+        return CountReleases(table.of(released) for table in released.value)
 
     def offer(
         self,

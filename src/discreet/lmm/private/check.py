@@ -77,6 +77,9 @@ class ModelErrors:
         """How many numbers the release would publish."""
         return len(self.names) + self.beside
 
+    def __repr__(self) -> str:
+        return f"<ModelErrors of {self.rows:,} rows by {self.method}: {len(self.names)} fixed effects>"
+
     def __str__(self) -> str:
         lines = [f"Before paying: {note}." for note in self.notes]
         lines += [f"Model of {self.rows:,} rows by {self.method}. Expected standard errors, noise included:"]

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import AS_CLIPPED, DOUBT, FEW_SHAPES, NOT_SEEN, ONE_MEAN, ONE_VARIANCE, at_least
+from discreet.caveats import AS_CLIPPED, DOUBT, FEW_SHAPES, NOT_SEEN, ONE_MEAN, ONE_VARIANCE, CaveatNote, at_least
 from discreet.lmm.private.estimation import SMALLEST
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
@@ -26,10 +26,12 @@ SHAPES_MOVED = 0.36  # standard errors that an estimate is off by if a 95 % inte
 
 HOLD = at_least(DOUBT)
 SMALL_BLOCKS = "small blocks"
-UNSTEADY = (
+UNSTEADY = CaveatNote(
     f"in a model with lags {ONE_MEAN}: a break or a trend without a column of its own is taken for a lag. And "
     f"{AS_CLIPPED}: where one in 200 lies outside the bounds, a coefficient of 0.5 was found as 0.52. Coefficients "
-    "beside a lag that is off are off too"
+    "beside a lag that is off are off too",
+    ONE_MEAN,
+    AS_CLIPPED,
 )
 
 
@@ -183,9 +185,12 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
     if not supposed:
         return []
     return [
-        f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums cannot "
-        f"show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. "
-        f"If residuals vary with a column, or more in some series than in others, they may be too small"
+        CaveatNote(
+            f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums "
+            f"cannot show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and "
+            "groups. If residuals vary with a column, or more in some series than in others, they may be too small",
+            ONE_VARIANCE,
+        )
     ]
 
 
@@ -193,8 +198,9 @@ def hidden_variance(name: str, least: float, *, uneven: bool) -> str:
     """What is known beforehand of a variance that noise may hide; `uneven` if groups differ in size."""
     told = f"a variance of {name} below {least:.3g} {NOT_SEEN}"
     if not uneven:
-        return f"{told}, and would be flagged"
-    return f"{told}, nor whether effects go with sizes of groups, which moves fixed effects; both would be flagged"
+        return CaveatNote(f"{told}, and would be flagged", NOT_SEEN)
+    sized = "nor whether effects go with sizes of groups, which moves fixed effects; both would be flagged"
+    return CaveatNote(f"{told}, {sized}", NOT_SEEN)
 
 
 def other_shapes(names: Sequence[str], left: Vector, together: float) -> list[str]:
@@ -203,10 +209,13 @@ def other_shapes(names: Sequence[str], left: Vector, together: float) -> list[st
     if not moved:
         return []
     return [
-        f"{FEW_SHAPES}: a line, a parabola, the largest groups and classes between powers of two. Where effects go "
-        f"with sizes in another way, as waves or middle sizes alone do, at a correlation of {together:g}, "
-        f"{_listed(moved)} may be off by up to {left.max():.1f} standard errors more than these say, without a flag. "
-        "Where that may be, add size_class(group) to the formula, or spend more"
+        CaveatNote(
+            f"{FEW_SHAPES}: a line, a parabola, the largest groups and classes between powers of two. Where effects go "
+            f"with sizes in another way, as waves or middle sizes alone do, at a correlation of {together:g}, "
+            f"{_listed(moved)} may be off by up to {left.max():.1f} standard errors more than these say, without a "
+            "flag. Where that may be, add size_class(group) to the formula, or spend more",
+            FEW_SHAPES,
+        )
     ]
 
 

@@ -68,6 +68,9 @@ class ModelQuestion(Question[PrivateFit]):
     sizes: Mapping[str, Number] | None
     progress: Report | None
 
+    def __repr__(self) -> str:
+        return f"<ModelQuestion {self.model.text!r} by {self.method}: {self.request.loss}>"
+
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model

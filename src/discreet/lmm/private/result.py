@@ -38,7 +38,7 @@ class PrivateEffects:
     """
 
     group: str
-    levels: tuple[str, ...]
+    levels: tuple[str, ...] = field(repr=False)
     variance: float | None
     values: Vector = field(repr=False)
     std_errors: Vector | None = field(repr=False)

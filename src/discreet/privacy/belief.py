@@ -92,7 +92,8 @@ def _all_steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, 
 def _climbed(unit: Establishments, start: int, end: int) -> Vector:
     """The distances from one size to every size on the way to another."""
     reached = [abs(size - start) for size in rungs(unit, start, end)]
-    return np.searchsorted(np.array([0, *reached]), np.arange(abs(end - start) + 1)) * float(rung(unit))
+    steps = np.searchsorted(np.array([0, *reached]), np.arange(abs(end - start) + 1)).astype(np.float64)
+    return np.asarray(steps * float(rung(unit)), dtype=np.float64)
 
 
 def believed(log_likelihood: Vector, prior: Vector) -> Vector:

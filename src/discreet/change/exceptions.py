@@ -221,7 +221,7 @@ class ExceptionReport(Result):
 
 KINDS = {
     "ended": "ended before the panel",
-    "gaps": "have gaps, another frequency or rows after the others' end",
+    "gaps": "with gaps, another frequency or rows after the others' end",
     "return": "had a large change the other way at the origin, and a return counts as no discovery",
     "unjudged": "cannot be judged: too short, constant, discontinued or intermittent",
 }

@@ -177,13 +177,15 @@ def report(
 
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --series sku --time month --value units`
     """
+    _check(out)
+    with _working("reading the panel"):
+        rows, made = asked.tables(panel, forecasts)
+        held = asked.held(rows)
     from discreet.change.exceptions import exception_report
 
-    _check(out)
     with _working("ranking series") as progress:
-        rows, made = asked.tables(panel, forecasts)
         found = exception_report(
-            rows,
+            held,
             made,
             method=method,
             capacity=capacity,
@@ -224,13 +226,15 @@ def backtest(
 
     Example: `discreet changes backtest sales.csv --capacity 20 --periods 24`
     """
+    _check(out)
+    with _working("reading the panel"):
+        rows, made = asked.tables(panel, forecasts)
+        held = asked.held(rows)
     from discreet.change.backtest import backtest_changes
 
-    _check(out)
     with _working("making past lists") as progress:
-        rows, made = asked.tables(panel, forecasts)
         found = backtest_changes(
-            rows,
+            held,
             made,
             periods=periods,
             capacity=capacity,

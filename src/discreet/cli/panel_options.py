@@ -209,6 +209,19 @@ class RankingOptions:
         names = {"series": self.series, "t": self.time, "value": self.value}
         return in_our_names(panel, forecasts, names | {"method": self.method_column, "forecast": self.forecast})
 
+    def held(self, rows: Any) -> Any:
+        """The panel, read before more is loaded; series that it sets aside are named at once, apart from the result."""
+        from discreet.change.panel import read_panel, told
+
+        found = read_panel(rows, gaps=self.gaps.value, until=self.until)
+        reasons: dict[str, list[str]] = {}
+        for name, why in found.set_aside:
+            reasons.setdefault(why, []).append(name)
+        if reasons:
+            aside = told([f"{told(names)} {why}" for why, names in reasons.items()])
+            typer.echo(f"{len(found.set_aside):,} series are not ranked: {aside}.", err=True)
+        return rows if self.hierarchy or self.indicators or self.known else found
+
     def arguments(self) -> dict[str, Any]:
         """The rest, as the functions of both take it."""
         from discreet.change.forecasters import QUICK

@@ -163,3 +163,30 @@ def test_a_report_by_levels(files, tmp_path):
     assert ("Not listed twice" in (tmp_path / "out" / "report.html").read_text()) == any(
         row["repeats"] for row in found["rows"]
     )
+
+
+def test_series_that_cannot_be_read_are_named_at_once(tmp_path):
+    """Beside the result, on stderr: two with weeks among months, and one with a hole."""
+    rng = np.random.default_rng(0)
+    months = np.arange("2022-01", "2024-01", dtype="datetime64[M]").astype("datetime64[D]")
+    weeks = np.datetime64("2022-01-05") + 7 * np.arange(24)
+    dates = {f"s{i:02d}": weeks if i < 2 else np.delete(months, 9) if i == 2 else months for i in range(12)}
+    rows = [(name, str(day), float(rng.poisson(50))) for name, days in dates.items() for day in days]
+    csv.write_csv(
+        pa.table(dict(zip(("series", "t", "value"), zip(*rows, strict=True), strict=True))), tmp_path / "panel.csv"
+    )
+    for command in (["report", "--past", "9"], ["backtest", "--periods", "6"]):
+        asked = [
+            command[0],
+            str(tmp_path / "panel.csv"),
+            *command[1:],
+            "--methods",
+            "naive",
+            "--capacity",
+            "2",
+            "--json",
+        ]
+        done = RUN.invoke(app, asked, catch_exceptions=False)
+        assert done.exit_code == 0 and json.loads(done.stdout)
+        said = " ".join(done.stderr.split())
+        assert "3 series are not ranked: s00, s01 has dates of another frequency" in said and "s02 lacks" in said

@@ -48,7 +48,7 @@ class SizeBelief:
     def near(self, belief: Vector, share: float) -> float:
         """The probability that the true size is not further off than this share of it."""
         close = np.abs(self.sizes - self.truth) <= share * self.truth
-        return float(belief[close].sum())
+        return min(float(belief[close].sum()), 1.0)
 
     def density(self, belief: Vector) -> Vector:
         """The belief in one size, rather than in all those that a point stands for."""

@@ -38,7 +38,7 @@ def size_beliefs(
     beliefs = {size: permitted(unit, epsilon, size) for size in TRUE_SIZES}
     curves = {f"typically, by {name}": known[DRAWN] for name, known in shown_tables.items()}
     yield _figure(beliefs[DRAWN], curves, number)
-    yield Prose(_words(unit, loss))
+    yield Prose(_words(unit, loss, typical=bool(curves)))
     rows = [
         (
             text(size),
@@ -86,7 +86,7 @@ def _figure(belief: SizeBelief, typical: Mapping[str, Vector], number: int | Non
     )
 
 
-def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss) -> str:
+def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss, *, typical: bool) -> str:
     """How the figure is read."""
     read = (
         f"**After, at most** is the most peaked belief that {loss} permits to somebody who knows everything else, over "
@@ -112,7 +112,9 @@ def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss) -> s
         )
     if isinstance(loss, Approximate):
         read += f"With a probability of about {shown(loss.delta)} more may be learnt. "
-    return read + (
-        "**Typically** is the mean belief of somebody who sees the table alone, where the establishment is alone in "
-        "its cell; among others it is hidden better."
-    )
+    if typical:
+        read += (
+            "**Typically** is the mean belief of somebody who sees the table alone, where the establishment is alone "
+            "in its cell; among others it is hidden better."
+        )
+    return read.rstrip()

@@ -306,9 +306,10 @@ def _room(facet: str | None) -> int:
 
 
 def _log_ticks(values: Sequence[float]) -> list[float]:
-    """The values themselves where they are few, else 1, 2, 5 times powers of ten, else the powers only."""
+    """The values themselves if few, and round or close, else 1, 2, 5 times powers of ten, else the powers only."""
     distinct = sorted({float(value) for value in values})
-    if len(distinct) <= 8:
+    round_ = all(value == float(f"{value:.3g}") for value in distinct)
+    if len(distinct) <= 8 and (round_ or distinct[-1] < 10 * distinct[0]):
         return distinct
     low, high = np.floor(np.log10(distinct[0])), np.log10(distinct[-1])
     steps = (1, 2, 5) if high - np.log10(distinct[0]) <= 3 else (1,)

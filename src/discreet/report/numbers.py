@@ -22,6 +22,7 @@ ABSENT = "–"
 GROUP = ","
 MINUS = "\u2212"
 PERCENT = "\u00a0%"  # stays on the line of its number
+MOST_DIGITS = 11  # of a percentage that is almost certainty
 SMALLEST, LARGEST = 1e-4, 1e12  # outside, powers of ten are shorter and safer to read
 YEARS = range(1800, 2101)
 SPAN = 2  # powers of ten that one column may cover and still share its decimals
@@ -73,8 +74,11 @@ def percent(share: float, *, up: bool = False) -> str:
     """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
     exact = Decimal(repr(share)) * 100
     rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
-    told = (Context(prec=digits, rounding=rounding).plus(exact) for digits in range(3, 18))
-    shown = next((number for number in told if number < 100), exact)
+    if exact >= 100:
+        return f"{exact.normalize():f}{PERCENT}"
+    told = (Context(prec=digits, rounding=rounding).plus(exact) for digits in range(3, MOST_DIGITS + 1))
+    nearly = Decimal(100) if up else 100 - Decimal(10) ** (2 - MOST_DIGITS)
+    shown = next((number for number in told if number < 100), nearly)
     return f"{shown.normalize():f}{PERCENT}"
 
 

@@ -130,7 +130,15 @@ def test_ranks_are_shown_for_single_counts_only() -> None:
 
 @pytest.mark.parametrize(
     ("share", "up", "words"),
-    [(0.069441, True, "6.95"), (0.95, False, "95"), (0.99995, False, "99.995"), (0.9999966, True, "99.9997")],
+    [
+        (0.069441, True, "6.95"),
+        (0.95, False, "95"),
+        (0.99995, False, "99.995"),
+        (0.9999966, True, "99.9997"),
+        (1 - 2**-50, True, "100"),
+        (1 - 2**-50, False, "99.999999999"),
+        (1.5, False, "150"),
+    ],
 )
 def test_a_percentage_never_reads_as_certainty(share: float, up: bool, words: str) -> None:
     """And its sign stays on the line of the number."""

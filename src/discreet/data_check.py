@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -18,12 +18,14 @@ from discreet.arguments import of_kinds
 from discreet.delimited import BadLine, lines, quoted
 from discreet.errors import DataError, concerning
 from discreet.faults import Fault
-from discreet.frames import called, collect, count_if, open_frame, tally
+from discreet.frames import called, collect, open_frame, refuse, tally
+from discreet.histories import Histories, history_faults, read_histories
 from discreet.jobs import Jobs, read_jobs, readings_of
+from discreet.oddities import oddities
 from discreet.release.files import MANIFEST
-from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap, each_row
+from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
 from discreet.scans import is_csv
-from discreet.schema import Schema
+from discreet.schema import Label, Schema
 from discreet.voices import COMMAND, Voice
 
 if TYPE_CHECKING:
@@ -37,9 +39,6 @@ Places: TypeAlias = "Mapping[str, Callable[[int], tuple[str, int | None]]]"
 
 KEPT = 10_000
 """Rows of one finding that are listed; its number is always whole."""
-
-ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", ".", "-", "--", "?", "(blank)")
-"""Words that people write for a missing value, in small letters."""
 
 COLUMNS = ("table", "row", "refused", "finding")
 NOTICE = "confidential: it is about single rows; keep it with the data"
@@ -154,6 +153,8 @@ def check_data(
     workplaces: Any = None,
     workers: Any = None,
     allow_multiple: bool | int = False,
+    quarters: Sequence[Label] = (),
+    time: str = "quarter",
     response: str | None = None,
     public: Sequence[str] = (),
     bounds: tuple[Number, Number] | None = None,
@@ -168,6 +169,8 @@ def check_data(
     source : a path, or a frame of pandas, Polars, Arrow or DuckDB.
     schema : which column of jobs is what, as in `read_jobs`; it finds all that a release of counts would refuse.
     workplaces, workers, allow_multiple : as in `read_jobs`.
+    quarters, time : for job histories, all quarters in their order and the column that has them, as in
+        `read_histories`; it finds all that a release of flows or changes would refuse.
     response, public, bounds : what a model would protect, which columns it would take as public, and where responses
         lie; it finds public columns that hold the response again.
 
@@ -185,9 +188,11 @@ def check_data(
         raise DataError("No table was given.", remedy="Give a path or a frame.", about="source")
     name = called(source)
     tables = {"source": source, "workplaces": workplaces, "workers": workers}
+    if quarters and (schema is None or workers is not None):
+        raise _no_histories("workers" if workers is not None else "schema")
     try:
         known = None if schema is None else Schema.given(schema, data=None, name=name)
-        readings = {} if known is None else readings_of(known, list(tables.values()))
+        readings = {} if known is None else readings_of(_timed(known, quarters, time), list(tables.values()))
         called_so = {"source": name, "workplaces": "workplaces", "workers": "workers"}
         given = {role: data for role, data in tables.items() if data is not None}
         frames = {
@@ -196,11 +201,17 @@ def check_data(
         places = {called_so[role]: _place(data, called_so[role], frames[role]) for role, data in given.items()}
         frame = frames["source"]
         found: list[DataFinding] = []
-        if known is not None:
+        if known is not None and quarters:
+            told: dict[str, Any] = {"schema": known, "quarters": quarters, "time": time, "validate": False}
+            told |= {"allow_multiple": allow_multiple}
+            read_histories(source, workplaces=workplaces, **told)
+            histories = read_histories(frame, workplaces=frames.get("workplaces"), **told)
+            found += _refusals_of_histories(histories, name, places)
+        elif known is not None:
             how: dict[str, Any] = {"schema": known, "allow_multiple": allow_multiple, "validate": False}
             read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
             jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
-            found += _refusals(replace(jobs, name=name), places)
+            found += _refusals(replace(jobs, name=name), name, places)
             for check in at_the_cap(known.magnitudes, name, jobs=known.size):
                 found += _found(jobs.table, check, name, places, refused=False)
     except DataError as error:
@@ -208,7 +219,9 @@ def check_data(
         faults = (DataFinding(name, fault, True, None, at) for fault in error.faults)
         return DataCheck(name, None, {}, tuple(faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
-    found += _oddities(frame, name, places, required=columns)
+    columns += [time] if quarters else []
+    for rows, check in oddities(frame, required=columns):
+        found += _found(rows, check, name, places, refused=False)
     if response is not None:
         from discreet.lmm.private.owner import look
 
@@ -251,12 +264,53 @@ def _place(data: Any, name: str, frame: Frame) -> Callable[[int], tuple[str, int
     return place
 
 
-def _refusals(jobs: Jobs, places: Places) -> Iterator[DataFinding]:
+def _refusals(jobs: Jobs, name: str, places: Places, *, may_be_empty: bool = False) -> Iterator[DataFinding]:
     """The faults for which a release of counts would be refused."""
-    lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name, places)]
+    lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, name, places)]
     yield from lists
-    for each in jobs.passes(sound_lists=not lists):
-        yield from _rows_of(each, jobs.name, places)
+    for each in jobs.passes(sound_lists=not lists, may_be_empty=may_be_empty):
+        yield from _rows_of(each, name, places)
+
+
+def _refusals_of_histories(histories: Histories, name: str, places: Places) -> list[DataFinding]:
+    """The faults for which a release of flows would be refused, and quarters without rows."""
+    histories = replace(histories, jobs=replace(histories.jobs, name=name))
+    for each in histories.passes():
+        if found := [*_rows_of(each, name, places)]:
+            return found
+    joined: dict[tuple[str, Fault], DataFinding] = {}
+    for jobs in histories.each_quarter():
+        for one in _refusals(jobs, name, places, may_be_empty=True):
+            before = joined.setdefault((one.table, one.fault), one)
+            rows = tuple(sorted({*before.rows, *one.rows}))  # a list is looked at in every quarter
+            joined[one.table, one.fault] = replace(before, count=len(rows) if rows else before.count, rows=rows[:KEPT])
+    empty = [
+        Fault("quarters", f"No row is of quarter {quarter!r}.", "It would be released as one without jobs.")
+        for quarter in histories.quarters_without_rows()
+    ]
+    return [*joined.values(), *(DataFinding(name, fault, False) for fault in empty)]
+
+
+def _timed(schema: Schema, quarters: Sequence[Label], time: str) -> Schema:
+    """The schema by which columns are read: the quarter is one of them in histories."""
+    if not quarters:
+        return schema
+    refuse(history_faults(quarters, schema, time))
+    return replace(schema, worker_attributes={**schema.worker_attributes, time: tuple(quarters)})
+
+
+def _no_histories(role: str) -> DataError:
+    possible = {
+        "schema": "Job histories are read by a schema, which names the worker and the establishment.",
+        "workers": "Attributes of workers are columns of job histories.",
+    }
+    asked = "quarters without a schema" if role == "schema" else "quarters beside a list of workers"
+    return DataError(
+        f"A check asks for {asked}.",
+        possible[role],
+        "Name the columns." if role == "schema" else "Leave the list out.",
+        about=role,
+    )
 
 
 def _rows_of(one: Pass, name: str, places: Places) -> Iterator[DataFinding]:
@@ -280,86 +334,6 @@ def _at(fault: Fault, rows: Sequence[int], table: str, places: Places, *, refuse
         numbers = [number for _, number in found]
         known = tuple(number for number in numbers[:KEPT] if number is not None)
         yield DataFinding(file, fault, refused, len(numbers), known)
-
-
-def _oddities(frame: Frame, name: str, places: Places, *, required: Collection[str]) -> Iterator[DataFinding]:
-    """Findings that are worth a look in any table; missing values of `required` columns are refused anyway."""
-    import narwhals.stable.v2 as nw
-
-    types = {column: dtype for column, dtype in frame.collect_schema().items() if column != ROW}
-    texts = [column for column, dtype in types.items() if dtype == nw.String]
-    simple = [_missing(column) for column in types if column not in required]
-    simple += [check for column in texts for check in _of_texts(column)]
-    counts = tally(
-        frame, {check.fault: count_if(check.rows) for check in simple if check.rows is not None}, step="look"
-    )
-    checks = [check for check in simple if counts[check.fault]]
-    checks += _lost_zeros(frame, texts)
-    for column in texts:
-        low = nw.col(column).str.to_lowercase()
-        folded = frame.select(low.alias("__low"), nw.col(column).alias("__one")).group_by("__low")
-        spellings = folded.agg(nw.col("__one").n_unique().alias("__times"))
-        if tally(spellings, {"n": count_if(nw.col("__times") > 1)}, step="look")["n"]:
-            fault = Fault(
-                column, f"Column {column!r} spells some categories with different capitals.",
-                "Each spelling is a category.", "Write them in one way.",
-            )  # fmt: skip
-            lowered = frame.with_columns(low.alias("__low"))
-            check = RowCheck(fault, nw.lit(0), nw.col(column).n_unique().over("__low") > 1)
-            yield from _found(lowered, check, name, places, refused=False)
-    fault = Fault(
-        None, "Some rows are there more than once, with the same value in every column.",
-        "They may be one job, or an export that was added twice.", "Drop the repetitions, if they are.",
-    )  # fmt: skip
-    checks.append(RowCheck(fault, nw.lit(0), nw.len().over(*types) > 1))
-    for check in checks:
-        yield from _found(frame, check, name, places, refused=False)
-
-
-def _missing(column: str) -> RowCheck:
-    """Rows without a value."""
-    import narwhals.stable.v2 as nw
-
-    fault = Fault(column, f"Column {column!r} has no value in some rows.", remedy="Fill them in, if it is released.")
-    return each_row(fault, nw.col(column).is_null())
-
-
-def _of_texts(column: str) -> Iterator[RowCheck]:
-    import narwhals.stable.v2 as nw
-
-    text = nw.col(column).str
-    odd = {
-        Fault(
-            column, f"Column {column!r} has words such as NA or null in some rows.", "They count as a category.",
-            "Leave the field empty, or name the category.",
-        ): text.to_lowercase().is_in(ABSENT),
-        Fault(
-            column, f"Column {column!r} holds its own name in some rows.", "The first line may be a row like others.",
-            "Add the line of names, or drop the row.",
-        ): nw.col(column) == column,
-        Fault(
-            column, f"Column {column!r} has text that may be numbers, with a decimal comma or a mark for thousands.",
-            "Numbers have a decimal point and no mark for thousands.", "Write them so.",
-        ): text.contains(r"^[+-]?([0-9]+,[0-9]+|[0-9]{1,3}([.,' ][0-9]{3})+(,[0-9]+)?)$"),
-    }  # fmt: skip
-    yield from (each_row(fault, rows) for fault, rows in odd.items())
-
-
-def _lost_zeros(frame: Frame, texts: Sequence[str]) -> Iterator[RowCheck]:
-    """Codes of digits that are shorter than others, where some begin with a zero."""
-    import narwhals.stable.v2 as nw
-
-    digits = {column: nw.col(column).str.contains("^[0-9]+$") for column in texts}
-    zeros = tally(frame, {c: count_if(nw.col(c).str.contains("^0[0-9]+$")) for c in texts}, step="look")
-    longest = tally(
-        frame, {c: (nw.col(c).str.len_chars() * digits[c].cast(nw.Int64)).max() for c in texts if zeros[c]}, step="look"
-    )
-    for column, length in longest.items():
-        fault = Fault(
-            column, f"Column {column!r} has codes of digits that are shorter than others, and some begin with 0.",
-            "Zeros at the beginning may be lost: a spreadsheet drops them.", "Write the codes whole.",
-        )  # fmt: skip
-        yield each_row(fault, digits[column] & (nw.col(column).str.len_chars() < length))
 
 
 def _length() -> nw.Expr:

@@ -8,7 +8,7 @@ that did not exist in t - 1, separations those that do not exist in t + 1. So ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -61,7 +61,7 @@ class Histories:
         cls, jobs: Jobs, *, quarters: Sequence[Label], time: str, allow_multiple: bool | int = False
     ) -> Histories:
         """Histories of which nothing is known but their schema, that of `jobs`: enough to price a query."""
-        refuse([*_quarter_faults(quarters), *_schema_faults(jobs.schema, time)])
+        refuse(history_faults(quarters, jobs.schema, time))
         return cls(jobs, jobs.schema, time, tuple(quarters), allow_multiple)
 
     @property
@@ -87,20 +87,28 @@ class Histories:
         cell. The state of a job before and after describes the job, so a worker may have several values of it. A
         quarter may have no rows: a refusal would reveal whether its only job exists.
         """
+        with working(f"check {self.name}"):
+            for one in self.passes():
+                refuse(one.faults())
+            for jobs in self.each_quarter():
+                jobs.validate(may_be_empty=True)
+        return replace(self, jobs=replace(self.jobs, validated=True, table=self.jobs.distinct()))
+
+    def passes(self) -> Iterator[Pass]:
+        """Checks of the rows of all quarters together; each has a meaning if those before it find nothing."""
         table, schema = self.jobs.table, self.schema
         checks = [*empty(self.name), *nulls(self.name, [*schema.keys, self.time])]
         checks += outside(self.name, {self.time: self.quarters}, "the list of quarters")
-        with working(f"check {self.name}"):
-            refuse(Pass("source", table, checks, table).faults())
-            if self.jobs.workplaces is None and schema.workplace_attributes:
-                remedy = "An establishment lies in one cell: correct it, or give each site a number of its own."
-                attributes = schema.workplace_attributes
-                moved = differ(self.name, schema.establishment, attributes, "in some establishment", remedy)
-                places = table.group_by(schema.establishment).agg(*ends(attributes))
-                refuse(Pass("source", places, moved, table).faults())
-            for quarter in self.quarters:
-                replace(self.at(quarter), name=f"a quarter of {self.name}").validate(may_be_empty=True)
-        return replace(self, jobs=replace(self.jobs, validated=True, table=self.jobs.distinct()))
+        yield Pass("source", table, checks, table)
+        attributes = schema.workplace_attributes
+        if self.jobs.workplaces is None and attributes:
+            remedy = "An establishment lies in one cell: correct it, or give each site a number of its own."
+            moved = differ(self.name, schema.establishment, attributes, "in some establishment", remedy)
+            yield Pass("source", table.group_by(schema.establishment).agg(*ends(attributes)), moved, table)
+
+    def each_quarter(self) -> Iterator[Jobs]:
+        """The jobs of every quarter under one name: a refusal does not say which one has a fault."""
+        return (replace(self.at(quarter), name=f"a quarter of {self.name}") for quarter in self.quarters)
 
     def quarters_without_rows(self) -> list[Label]:
         """Declared quarters that no row is of. Confidential: for the owner of the data alone."""
@@ -289,7 +297,7 @@ def read_histories(
     ('q1', 'q2', 'q3')
     """
     own = Schema.given(schema, data=folder_of(source), name=called(source, "histories"))
-    refuse([*_quarter_faults(quarters), *_schema_faults(own, time)])
+    refuse(history_faults(quarters, own, time))
     timed = replace(own, worker_attributes={**own.worker_attributes, time: tuple(quarters)})
     jobs = read_jobs(
         source,
@@ -301,6 +309,11 @@ def read_histories(
     )
     found = Histories(jobs, own, time, tuple(quarters), allow_multiple)
     return found.validate() if validate else found
+
+
+def history_faults(quarters: Sequence[Label], schema: Schema | None, time: str) -> list[Fault]:
+    """What is wrong with declared histories: the list of quarters, the schema (if it is known), the column of time."""
+    return [*_quarter_faults(quarters), *([] if schema is None else _schema_faults(schema, time))]
 
 
 def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:

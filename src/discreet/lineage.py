@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
 
+ALIKE = "Two codes that read alike would be two cells."
 SHOWN = 3
 """Codes that an error names."""
 
@@ -249,7 +251,13 @@ def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Itera
         odd = {code for code in columns[level] if isinstance(code, str) and (not code or code != code.strip())}
         if odd:
             words = f"{level} of {name} has codes with blanks at an end, or empty ones: {_some([*odd])}."
-            yield Fault(about, words, "Two codes that read alike would be two cells.", "Correct them at the source.")
+            yield Fault(about, words, ALIKE, "Correct them at the source.")
+            return
+        written = {code for code in columns[level] if isinstance(code, str)}
+        again = [code for code in written if normalize("NFC", code) != code and normalize("NFC", code) in written]
+        if again:
+            words = f"{level} of {name} has codes that look the same in two Unicode forms: {_some(again)}."
+            yield Fault(about, words, ALIKE, "Write all of them in form NFC at the source.")
             return
     if None in columns[hierarchy.finest]:
         return  # the rows are refused
@@ -259,7 +267,8 @@ def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Itera
             parents.setdefault(code, set()).add(parent)
         orphans = [code for code, found in parents.items() if None in found and code is not None]
         torn = [code for code, found in parents.items() if len(found) > 1 and code is not None]
-        where = "the lookup lacks it" if hierarchy.lookup else "no value"
+        form = " in this Unicode form" if any(normalize("NFC", str(code)) != str(code) for code in orphans) else ""
+        where = f"the lookup lacks it{form}" if hierarchy.lookup else "no value"
         if hierarchy.prefix is not None:
             where = f"codes of {hierarchy.finest} have {hierarchy.prefix[0]} characters"
         if orphans:

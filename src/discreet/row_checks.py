@@ -119,16 +119,21 @@ def role(name: str) -> str:
     return name if name in ("workplaces", "workers") else "source"
 
 
-def nulls(name: str, columns: Iterable[str]) -> list[RowCheck]:
-    """Rows without a value."""
+AMOUNT = "number", "Numbers have a decimal point, and no mark for thousands."
+"""What amounts are: text of a file that is no such number was read as none."""
+
+
+def nulls(name: str, columns: Iterable[str], lacking: tuple[str, str] = ("value", "")) -> list[RowCheck]:
+    """Rows without a value; `lacking` says of what kind, and how it is written."""
     import narwhals.stable.v2 as nw
 
     return [
         each_row(
             Fault(
                 role(name),
-                f"Column {column!r} of {name} has no value in some rows.",
-                remedy=("Fill them in or drop them at the source.", WHERE),
+                f"Column {column!r} of {name} has no {lacking[0]} in some rows.",
+                lacking[1],
+                ("Fill them in or drop them at the source.", WHERE),
             ),
             nw.col(column).is_null(),
         )
@@ -277,7 +282,10 @@ def amounts(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None)
     """Amounts that are missing, negative, above the cap of a row's jobs, or too large to be added exactly."""
     import narwhals.stable.v2 as nw
 
-    found, most = nulls(name, magnitudes), nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1))
+    found, most = (
+        nulls(name, magnitudes, AMOUNT),
+        nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)),
+    )
     for column, magnitude in magnitudes.items():
         negative = f"Column {column!r} of {name} is negative in some rows."
         found.append(

@@ -56,14 +56,17 @@ class Schema:
     size: str | None = None
     hierarchy: Mapping[str, Any] = field(default_factory=dict)
     magnitudes: Mapping[str, Any] = field(default_factory=dict)
+    _added: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Attributes that came from hierarchies: they are added anew where a part of the schema is replaced."""
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
         domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
         object.__setattr__(self, "magnitudes", MappingProxyType(declared_magnitudes(self.magnitudes)))
-        places = tuple(self.workplace_attributes)
-        places += tuple(level for level in self.derived if level not in places)
+        columns = tuple(name for name in self.workplace_attributes if name not in self._added)
+        object.__setattr__(self, "_added", self.derived)
+        places = (*columns, *(level for level in self.derived if level not in columns))
         object.__setattr__(self, "workplace_attributes", places)
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
         if self.size is not None:
@@ -83,7 +86,7 @@ class Schema:
             for name, domain in domains.items()
             if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
         ]
-        faults += self._unknown_levels()
+        faults += [*self._unknown_levels(), *self._levels_of_two_origins(columns)]
         faults += [
             Fault(
                 "schema",
@@ -136,6 +139,20 @@ class Schema:
             for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)
             for level in hierarchy.levels
             if level not in self.workplace_attributes
+        ]
+
+    def _levels_of_two_origins(self, columns: Sequence[str]) -> list[Fault]:
+        """A level that is a column and follows from another one: the two could disagree, and one would be dropped."""
+        return [
+            Fault(
+                f"hierarchy.{name}",
+                f"{level!r} is declared as a column, and the hierarchy {name!r} derives it from {hierarchy.finest!r}.",
+                "A level has one origin.",
+                "Take it out of workplace_attributes, or declare all levels as columns: without prefix and lookup.",
+            )
+            for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)
+            for level in hierarchy.derived
+            if level in columns
         ]
 
     @classmethod
@@ -198,7 +215,7 @@ class Schema:
     def of(cls, content: Mapping[str, Any], *, name: str = "The schema") -> Schema:
         """Read a mapping, as a plan or a schema file holds it."""
         needed = {"workplace_attributes", "worker_attributes"}
-        faults = sorted(content.keys() - {field.name for field in fields(cls)} | needed - content.keys())
+        faults = sorted(content.keys() - KEYS | needed - content.keys())
         if faults:
             raise DataError(
                 f"{name} lacks or does not know: {', '.join(faults)}.",
@@ -232,6 +249,10 @@ class Schema:
             **({"hierarchy": levels} if levels else {}),
             **({"magnitudes": amounts} if amounts else {}),
         }
+
+
+KEYS = frozenset(field.name for field in fields(Schema) if not field.name.startswith("_"))
+"""What a mapping or a file may say."""
 
 
 def _refuse_shapes(schema: Schema) -> None:

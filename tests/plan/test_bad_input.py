@@ -77,6 +77,9 @@ CASES: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str, str]] = {
     "two hierarchies of one column": (
         dict, PLACE | {"zones": {"levels": ["county", "region"], "lookup": "torn.csv"}}, "refuse", "hierarchy",
     ),
+    "a level that is a column and looked up": (
+        dict, {"place": {"levels": ["county", "state"], "lookup": "whole.csv"}}, "refuse", "hierarchy.place",
+    ),
     "a lookup that is not there": (
         dict, {"place": {"levels": ["county", "region"], "lookup": "nowhere.csv"}}, "refuse", "hierarchy.place",
     ),
@@ -90,6 +93,10 @@ CASES: dict[str, tuple[Callable[[Rows], Rows], dict[str, Any], str, str]] = {
     "a parent with blanks": (everywhere("state", "s0", " s0"), PLACE, "refuse", "hierarchy.place"),
     "a parent of blanks alone": (everywhere("state", "s0", "  "), PLACE, "refuse", "hierarchy.place"),
     "an empty parent": (everywhere("state", "s0", ""), PLACE, "refuse", "hierarchy.place"),
+    "a code in two Unicode forms": (
+        lambda rows: everywhere("county", "c1", "e\u0301")(everywhere("county", "c0", "\xe9")(rows)), PLACE, "refuse",
+        "hierarchy.place",
+    ),
     "levels from the coarsest": (dict, {"place": ["state", "county"]}, "refuse", "hierarchy.place"),
     "one level": (dict, {"place": ["county"]}, "refuse", "hierarchy.place"),
     "codes shorter than the prefix": (
@@ -132,6 +139,7 @@ def files(folder: Path, rows: Rows) -> None:
     pq.write_table(pa.table(rows), folder / "jobs.parquet")
     (folder / "empty.csv").write_text("")
     (folder / "twice.csv").write_text("county,region\nc0,west\nc0,east\nc1,west\nc2,west\n")
+    (folder / "whole.csv").write_text("county,state\nc0,s0\nc1,s0\nc2,s1\n")
     (folder / "ragged.csv").write_text("county,region\nc0,west\nc1,west\n")
     (folder / "torn.csv").write_text("county,region,nation\nc0,west,a\nc1,west,b\nc2,east,b\n")
 
@@ -257,6 +265,15 @@ def test_histories_have_no_amounts(tmp_path: Path, contents: Callable[[Path], di
     path.write_text(path.read_text().replace("[unit]", "[data.schema.magnitudes]\npay = { cap = 1000 }\n[unit]"))
     found = by_plan(path, contents)
     assert [fault.place for fault in found.faults] == [("data", "schema")]
+
+
+def test_histories_have_no_list_of_workers(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    """It would not be read."""
+    files(tmp_path, good())
+    path = plan(tmp_path, PLACE, "refuse", histories=True)
+    path.write_text(path.read_text().replace("quarters =", 'workers = "jobs.parquet"\nquarters =', 1))
+    found = by_plan(path, contents)
+    assert [fault.place for fault in found.faults] == [("data", "workers")]
 
 
 def test_a_quarter_that_is_missing(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:

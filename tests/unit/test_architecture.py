@@ -31,7 +31,7 @@ LAYERS = [
     {"scans"},
     {"frames", "results", "schema", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks", "lineage"},
-    {"jobs", "release", "formula"},
+    {"jobs", "release", "formula", "oddities"},
     {"histories"},
     {"tables", "lmm", "change"},
     {"bayes"},

@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 from discreet.cli.data import data as command
 from discreet.data_check import check_data
 from discreet.errors import DataError
+from discreet.histories import read_histories
 from discreet.jobs import read_jobs
 from discreet.schema import Schema
+from faults_of import about
 
 SCHEMA = Schema(["place"], {"sex": ["f", "m"]}, establishment="firm", worker="person")
 SOUND: dict[str, list[Any]] = {
@@ -82,6 +84,74 @@ def test_it_finds_what_a_release_refuses_and_where(case: str) -> None:
     assert found.refused is bool(refused)
     said = json.dumps(found.to_dict())
     assert not any(name in said for name in ("Ann", "Eve", "F9", "north"))
+
+
+QUARTERS = ("2024Q1", "2024Q2", "2024Q3")
+HELD: dict[str, list[Any]] = {
+    "firm": ["F1", "F1", "F2", "F2", "F1"],
+    "person": ["Ann", "Ann", "Cyd", "Cyd", "Bob"],
+    "place": ["north", "north", "south", "south", "north"],
+    "sex": ["f", "f", "f", "f", "m"],
+    "quarter": ["2024Q1", "2024Q2", "2024Q1", "2024Q2", "2024Q2"],
+}
+OF_QUARTERS: dict[str, tuple[dict[str, Any], list[tuple[int, ...]]]] = {
+    "nothing": ({"source": HELD}, []),
+    "no quarter": ({"source": changed("quarter", 1, None, HELD)}, [(2,)]),
+    "an unknown quarter": ({"source": changed("quarter", 1, "2024Q4", HELD)}, [(2,)]),
+    "a firm that moved between quarters": ({"source": changed("place", 3, "north", HELD)}, [(3, 4)]),
+    "two jobs in two quarters": (
+        {"source": {name: [*HELD[name], *more] for name, more in {
+            "firm": ["F2", "F2"], "person": ["Ann", "Ann"], "place": ["south", "south"], "sex": ["f", "f"],
+            "quarter": ["2024Q1", "2024Q2"]}.items()}},
+        [(1, 2, 6, 7)],
+    ),
+    "no such firm": ({"source": changed("firm", 4, "F9", HELD), "workplaces": PLACES}, [(5,)]),
+    "a firm listed twice": (
+        {"source": HELD, "workplaces": {"firm": ["F1", "F2", "F3", "F3"], "place": list("nsss")}}, [(3, 4)],
+    ),
+    "another kind of worker": ({"source": changed("sex", 2, "x", HELD)}, [(3,)]),
+    "quarters out of order": ({"source": HELD, "quarters": ("2024Q2", "2024Q1")}, [()]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if number % 2 else pytest.param(case, marks=pytest.mark.full_size)
+        for number, case in enumerate(OF_QUARTERS, start=1)
+    ],
+)
+def test_it_finds_what_flows_refuse_and_where(case: str) -> None:
+    asked, rows = OF_QUARTERS[case]
+    asked = {"schema": SCHEMA, "quarters": QUARTERS} | asked
+    refused: set[str] = set()
+    try:
+        read_histories(**asked)
+    except DataError as error:
+        refused = {str(fault.asked) for fault in error.faults}
+    found = check_data(**asked)
+    told = {str(one.fault.asked).replace("of data ", "of jobs ") for one in found.findings if one.refused}
+    assert told >= refused and bool(told) == bool(refused)  # a release stops at the first quarter with a fault
+    assert [one.rows for one in found.findings if one.refused] == rows
+    assert all(one.count == len(one.rows) for one in found.findings if one.rows)
+    empty = [one for one in found.findings if "No row is of quarter '2024Q3'" in str(one.fault.asked)]
+    assert len(empty) == (case not in ("no quarter", "an unknown quarter", "quarters out of order")
+                          and "moved" not in case)  # fmt: skip
+
+
+def test_the_command_checks_histories(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("firm,person,when\nF1,Ann,1\nF1,Ann,2\nF1,Bob,9\n")
+    names = ["--establishment", "firm", "--worker", "person", "--time", "when", "--quarters"]
+    told = CliRunner().invoke(command, ["check", str(path), *names, "1, 2,3", "--json"])
+    assert told.exit_code == 1, told.output
+    wrong = [one for one in json.loads(told.stdout)["findings"] if one["refused"]]
+    assert [one["rows"] for one in wrong] == [[4]]
+    assert CliRunner().invoke(command, ["check", str(path), *names, "1,2,9"]).exit_code == 0
+    with pytest.raises(DataError, check=about("schema")):
+        check_data(HELD, quarters=QUARTERS)
+    with pytest.raises(DataError, check=about("workers")):
+        check_data(HELD, quarters=QUARTERS, schema=SCHEMA, workers={"person": ["Ann"]})
 
 
 def test_rows_of_a_csv_file_are_those_of_a_spreadsheet(tmp_path: Path) -> None:

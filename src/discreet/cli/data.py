@@ -47,6 +47,10 @@ def check(
     workers: columns.Workers = None,
     allow_multiple: columns.AllowMultiple = False,
     most_jobs: columns.MostJobs = None,
+    quarters: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="For job histories: all quarters in their order.")
+    ] = None,
+    time: Annotated[str, typer.Option(metavar="COLUMN", help="For job histories: the column of quarters.")] = "quarter",
     response: Annotated[str | None, typer.Option(metavar="COLUMN", help="For a model: the protected column.")] = None,
     public: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="For a model: a column that everybody may know.")
@@ -80,6 +84,8 @@ def check(
             workplaces=workplaces,
             workers=workers,
             allow_multiple=most_jobs or allow_multiple,
+            quarters=[] if quarters is None else [quarter.strip() for quarter in quarters.split(",")],
+            time=time,
             response=response,
             public=public or (),
             bounds=bounds,

@@ -281,4 +281,11 @@ def histories_of(source: PlanSource, jobs: Jobs) -> Histories:
             (Capital(Key("quarters")), " of [data] lists all of them in their order: ['2024Q1', '2024Q2', '2024Q3']."),
             about="quarters",
         )
+    if data.workers is not None:
+        raise DataError(
+            "The plan names a list of workers beside quarters.",
+            "Attributes of workers are columns of job histories.",
+            "Leave it out.",
+            about="workers",
+        )
     return Histories.declared(jobs, quarters=data.quarters, time=data.time, allow_multiple=data.allow_multiple)

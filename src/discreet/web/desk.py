@@ -18,18 +18,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from discreet.databases import is_address
 from discreet.errors import DataError, PlanError
 from discreet.faults import Fault, Place
 from discreet.plan.shape import Compare
 from discreet.plan.source import AnyLevels, AnyUnit, Columns, LevelsSection
-from discreet.plan.values import DataPlace, PeriodName, Positive, Probability
+from discreet.plan.values import DataPlace, DataSetName, PeriodName, Positive, Probability, different
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
 from discreet.schema import Schema
 from discreet.web.book import book_at
+from discreet.web.contradictions import contradictions
 
 SETTINGS = "desk.toml"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -53,11 +54,11 @@ class DataSource(_Settings):
     columns: Columns | None = Field(None, alias="schema")
     allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = False
     public: tuple[str, ...] = ()
-    quarters: tuple[str, ...] = ()
+    quarters: Annotated[tuple[str, ...], AfterValidator(different)] = ()
     time: str = "quarter"
     period: PeriodName | None = None
     describes: dict[str, str] = Field(default_factory=dict)
-    dataset: str
+    dataset: DataSetName
     unit: AnyUnit
     unit_fixed: bool = True
     epsilon: Positive
@@ -172,6 +173,10 @@ class Desk:
                 about="ledger",
             )
         desk = cls(folder.resolve(), settings)
+        against = [*contradictions(settings, {source.name: desk._declared(source) for source in settings.source})]
+        if against:
+            told = [f"{str(path)!r} contradicts itself. Correct these settings:", *(f"  {words}" for words in against)]
+            raise PlanError("\n".join(told), about="source")
         for place in (desk.plans, desk.runs, desk.releases):
             place.mkdir(mode=0o700, exist_ok=True)
         (desk.runs).chmod(0o700)
@@ -224,6 +229,13 @@ class Desk:
         if found is None or not source.hierarchy:
             return found
         return replace(found, hierarchy={**found.hierarchy, **_levels(source, self.folder)})
+
+    def _declared(self, source: DataSource) -> Schema | DataError | None:
+        """The schema as desk.toml declares it, or what is wrong with it; None where it lies beside the data."""
+        try:
+            return None if source.columns is None else self.schema(source)
+        except DataError as error:
+            return error
 
     def _columns(self, source: DataSource) -> Columns | None:
         """The schema as a plan holds it, also one from beside the data: it is approved with the plan's text."""

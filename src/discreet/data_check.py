@@ -220,8 +220,8 @@ def check_data(
         return DataCheck(name, None, {}, tuple(faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
     columns += [time] if quarters else []
-    for rows, check in oddities(frame, required=columns):
-        found += _found(rows, check, name, places, refused=False)
+    for part, odd in oddities(frame, required=columns):
+        found += _found(part, odd, name, places, refused=False)
     if response is not None:
         from discreet.lmm.private.owner import look
 

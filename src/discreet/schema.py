@@ -28,6 +28,12 @@ RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "larg
 """Columns of published tables."""
 
 
+class _Places(tuple[str, ...]):
+    """Workplace attributes with the levels that hierarchies add, anew where a part of the schema is replaced."""
+
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """Which column is what.
@@ -56,17 +62,16 @@ class Schema:
     size: str | None = None
     hierarchy: Mapping[str, Any] = field(default_factory=dict)
     magnitudes: Mapping[str, Any] = field(default_factory=dict)
-    _added: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    """Attributes that came from hierarchies: they are added anew where a part of the schema is replaced."""
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
         domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
         object.__setattr__(self, "magnitudes", MappingProxyType(declared_magnitudes(self.magnitudes)))
-        columns = tuple(name for name in self.workplace_attributes if name not in self._added)
-        object.__setattr__(self, "_added", self.derived)
-        places = (*columns, *(level for level in self.derived if level not in columns))
+        given = self.workplace_attributes
+        columns = given.columns if isinstance(given, _Places) else tuple(given)
+        places = _Places((*columns, *(level for level in self.derived if level not in columns)))
+        places.columns = columns
         object.__setattr__(self, "workplace_attributes", places)
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
         if self.size is not None:
@@ -215,7 +220,7 @@ class Schema:
     def of(cls, content: Mapping[str, Any], *, name: str = "The schema") -> Schema:
         """Read a mapping, as a plan or a schema file holds it."""
         needed = {"workplace_attributes", "worker_attributes"}
-        faults = sorted(content.keys() - KEYS | needed - content.keys())
+        faults = sorted(content.keys() - {field.name for field in fields(cls)} | needed - content.keys())
         if faults:
             raise DataError(
                 f"{name} lacks or does not know: {', '.join(faults)}.",
@@ -249,10 +254,6 @@ class Schema:
             **({"hierarchy": levels} if levels else {}),
             **({"magnitudes": amounts} if amounts else {}),
         }
-
-
-KEYS = frozenset(field.name for field in fields(Schema) if not field.name.startswith("_"))
-"""What a mapping or a file may say."""
 
 
 def _refuse_shapes(schema: Schema) -> None:

@@ -6,12 +6,14 @@ import csv
 import json
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from discreet.archive.packing import as_json
+from discreet.cli.plan import _beside_agencies
 from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -87,6 +89,15 @@ def test_factors_of_infused_noise_say_how_far_off_the_agency_is(plan: Path, comm
     with_out = plan.read_text().replace(", factors = [0.05, 0.15]", "")
     plan.write_text(with_out)
     assert json.loads(command("check", plan, "--json")[1])["releases"][0]["agency"]["off"] is None
+
+
+def test_factors_say_it_of_sums_too() -> None:
+    """Our error of a sum depends on the largest amount; theirs is a share of the number."""
+    beside = {"number": "sum", "title": "QCEW", "by": ["county"], "by_size": [], "cells": 3, "suppressed": 1}
+    for off, said in ((0.1, "at most about 10% of a number"), (None, "unknown")):
+        known = SimpleNamespace(name="pay", agency=SimpleNamespace(**beside, off=off))
+        [table] = _beside_agencies(SimpleNamespace(releases=[known]))  # type: ignore[arg-type]
+        assert said in next(iter(table.columns[-1].cells))
 
 
 @pytest.mark.parametrize(

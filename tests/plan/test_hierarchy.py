@@ -113,6 +113,20 @@ def test_six_tables_are_released_for_the_price_of_one_and_add_up(firms: Path) ->
     assert findings["request"].state == "holds" and findings["report.html"].state == "holds"
 
 
+def test_tables_that_add_up_may_be_below_zero(firms: Path) -> None:
+    """The plan says so; before, the key was passed over."""
+    rows = pq.read_table(firms.parent / "data" / "jobs.parquet")
+    few = rows.set_column(rows.column_names.index("n"), "n", pa.array([i % 300 == 0 for i in range(600)]).cast("int64"))
+    pq.write_table(few, firms.parent / "data" / "jobs.parquet")
+    changed(firms, "add_up = true", "add_up = true\nnon_negative = false")
+    done = run(changed(firms, 'measure = "finest"', 'measure = [["naics6", "county"]]'))
+    folder = firms.parent / "out" / "levels"
+    fine = counts(folder / "1-naics6-county")
+    assert min(fine.values()) < 0
+    assert counts(folder / "6-total")[()] == sum(fine.values())
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+
+
 def test_a_table_that_is_no_sum_is_refuted(firms: Path) -> None:
     """One job more in a derived table, with all hashes made to fit."""
     done = run(firms)

@@ -294,7 +294,8 @@ def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
             theirs = "unknown" if beside.off is None else f"at most about {told(beside.off * mean)}"
             table.add_row(f"from {low:,} on, mean {mean:,.0f}", f"{cells:,}", told(error, bound), theirs)
         if not beside.by_size:
-            table.add_row("published", f"{beside.cells - beside.suppressed:,}", "see above", "unknown")
+            theirs = "unknown" if beside.off is None else f"at most about {beside.off:.0%} of a number"
+            table.add_row("published", f"{beside.cells - beside.suppressed:,}", "see above", theirs)
         table.add_row("suppressed", f"{beside.suppressed:,}", "published here", "no number")
         yield table
 

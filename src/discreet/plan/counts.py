@@ -264,7 +264,8 @@ class CountRequest:
         """The tables of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
         if isinstance(self.release, Counts) and self.release.add_up:
             drawn = tables[: len(self.queries)]
-            agree = agreed(self.queries, self.ready, drawn, level=float(self.release.level))
+            kept, level = self.release.non_negative, float(self.release.level)
+            agree = agreed(self.queries, self.ready, drawn, level=level, non_negative=kept)
             finest = next(table for table in agree if all(table.covers(other) for other in agree))
             return [*agree, *(agreeing(table, finest) for table in tables[len(self.queries) :])]
         towards = self.release.shrink if isinstance(self.release, Count) else None

@@ -47,6 +47,7 @@ FULL = (0, 1, 2, 4)
 """So many cells with the most jobs may be full of small establishments without making any table worse."""
 
 NOTE = "All tables of the release were made to agree by weighted least squares, in non-negative integers that add up"
+SIGNED = "All tables of the release were made to agree by weighted least squares, in integers that add up"
 
 
 def consistent(
@@ -54,22 +55,29 @@ def consistent(
     mechanisms: Sequence[Mechanism],
     ends: Sequence[tuple[Vector, Vector]],
     sizes: Sequence[Vector | Integers | None] | None = None,
+    *,
+    non_negative: bool = True,
 ) -> tuple[CountRelease, ...]:
     """The same tables, each a sum of the finest one's integers.
 
     `ends` are the intervals of each table's true counts; they are widened where need be to hold the published count.
-    `sizes` are those of each table's largest establishments, by row, as far as they are known well.
+    `sizes` are those of each table's largest establishments, by row, as far as they are known well. With `non_negative`
+    no count is below zero, which gives totals near zero a bias.
     """
+    note = NOTE if non_negative else SIGNED
     finest = next(i for i, table in enumerate(tables) if all(table.covers(other) for other in tables))
     fine = tables[finest]
     others = [i for i in range(len(tables)) if i != finest]
     members = {i: members_of(fine, tables[i]) for i in others}
     if not others:
-        return (replace(fine, guarantee=fine.guarantee.noted(NOTE), counts=np.maximum(fine.counts, 0)),)
+        kept = np.maximum(fine.counts, 0) if non_negative else fine.counts
+        return (replace(fine, guarantee=fine.guarantee.noted(note), counts=kept),)
     x, shares = fit(tables, mechanisms, members, finest, sizes)
     chain = _chain(tables, others)
     across = [members[i] for i in others if i not in chain]
-    whole = whole_numbers(x, shares, [members[i] for i in chain], across, margins_of(fine))
+    below = np.zeros_like(x) if non_negative else np.floor(x)
+    margins = margins_of(fine) if non_negative else []
+    whole = whole_numbers(x - below, shares, [members[i] for i in chain], across, margins) + below.astype(np.int64)
     counts = {i: np.bincount(members[i], whole, tables[i].counts.size).astype(np.int64) for i in others}
     counts[finest] = whole
     found = []
@@ -82,7 +90,7 @@ def consistent(
                 counts=count,
                 lower=np.minimum(lower, count),
                 upper=np.maximum(upper, count),
-                guarantee=table.guarantee.noted(NOTE),
+                guarantee=table.guarantee.noted(note),
             )
         )
     return tuple(found)

@@ -21,7 +21,7 @@ from discreet.lineage import Lineage, parent_column
 from discreet.schema import Label
 from discreet.tables.cells import ordered
 from discreet.tables.consistency import NOTE as AGREE
-from discreet.tables.consistency import members_of
+from discreet.tables.consistency import SIGNED, members_of
 from discreet.tables.ends import not_below_zero
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.query import CountQuery
@@ -85,7 +85,7 @@ def agreeing(table: CountRelease, finest: CountRelease) -> CountRelease:
         counts=counts,
         lower=np.where(told, lower, table.lower),
         upper=np.where(told, upper, table.upper),
-        guarantee=table.guarantee.noted(AGREE),
+        guarantee=table.guarantee.noted(SIGNED if SIGNED in finest.guarantee.notes else AGREE),
     )
 
 

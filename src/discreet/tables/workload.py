@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 
 
 def agreed(
-    queries: Sequence[CountQuery], ready: Sequence[Prepared], tables: Sequence[CountRelease], *, level: float
+    queries: Sequence[CountQuery],
+    ready: Sequence[Prepared],
+    tables: Sequence[CountRelease],
+    *,
+    level: float,
+    non_negative: bool = True,
 ) -> tuple[CountRelease, ...]:
     """Tables made to agree, with intervals that follow from all of them."""
     ends = narrowed(queries, ready, tables, level=level)
@@ -41,7 +46,7 @@ def agreed(
         table.largest if part.sizes is not None and part.sizes.exponent <= CLOSE else None
         for part, table in zip(ready, tables, strict=True)
     ]
-    return consistent(tables, [part.mechanism for part in ready], ends, sizes)
+    return consistent(tables, [part.mechanism for part in ready], ends, sizes, non_negative=non_negative)
 
 
 def completed(
@@ -52,10 +57,11 @@ def completed(
     *,
     level: float,
     add_up: bool,
+    non_negative: bool = True,
 ) -> tuple[CountRelease, ...]:
     """All tables that were asked for: those that were drawn, made to agree if `add_up`, and sums of them."""
     asked = [queries[i] for i in measured]
-    tables = agreed(asked, ready, drawn, level=level) if add_up else tuple(drawn)
+    tables = agreed(asked, ready, drawn, level=level, non_negative=non_negative) if add_up else tuple(drawn)
     found = dict(zip(measured, tables, strict=True))
     finest = finest_of([query.by for query in asked], asked[0].jobs.schema.hierarchies) if add_up else 0
     for i, query in enumerate(queries):
@@ -203,12 +209,14 @@ class Workload:
         name: str | None = None,
         level: float = 0.95,
         add_up: bool = False,
+        non_negative: bool = True,
     ) -> CountReleases:
         """Publish all tables under one loss: a tuple of them, which has a promise, a table and files of its own.
 
         `split` gives each drawn table its share of `epsilon` (and `delta`), equal shares otherwise; `scale_share` is
         the part of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then
-        non-negative integers; one table must have all attributes, or levels below them in a declared hierarchy.
+        non-negative integers; one table must have all attributes, or levels below them in a declared hierarchy. Without
+        `non_negative` integers may be below zero, and totals near zero have no bias either.
         """
         offer = self.offer(
             epsilon=epsilon,
@@ -218,6 +226,7 @@ class Workload:
             scale_share=scale_share,
             level=level,
             add_up=add_up,
+            non_negative=non_negative,
         )
         released = self.queries[0].account.release(offer, self.queries[0].jobs, name=name)
         return CountReleases(table.of(released) for table in released.value)
@@ -232,16 +241,19 @@ class Workload:
         scale_share: Number = 0,
         level: float = 0.95,
         add_up: bool = False,
+        non_negative: bool = True,
     ) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
         """All tables as one offer; the arguments are those of `release`."""
         drawn = self._drawn
-        if not isinstance(add_up, bool):
-            raise DataError(
-                (Argument("add_up", add_up), " is neither true nor false."),
-                "It says whether tables are made to agree.",
-                ("Use ", Argument("add_up", True), "."),
-                about="add_up",
-            )
+        says = {"add_up": "whether tables are made to agree", "non_negative": "whether they then stay above zero"}
+        for name, value in {"add_up": add_up, "non_negative": non_negative}.items():
+            if not isinstance(value, bool):
+                raise DataError(
+                    (Argument(name, value), " is neither true nor false."),
+                    f"It says {says[name]}.",
+                    ("Use ", Argument(name, True), "."),
+                    about=name,
+                )
         if add_up:
             finest_of([query.by for query in drawn], drawn[0].jobs.schema.hierarchies)
         asked: list[TableAsk] = [
@@ -261,7 +273,9 @@ class Workload:
         if not others and not add_up:
             return offer
         return offer.then(
-            lambda tables: completed(self.queries, self.measured, ready, tables, level=level, add_up=add_up)
+            lambda tables: completed(
+                self.queries, self.measured, ready, tables, level=level, add_up=add_up, non_negative=non_negative
+            )
         )
 
     def advise(

@@ -17,6 +17,7 @@ import discreet as dc
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.schema import Schema
+from discreet.tables import consistency
 from discreet.tables.calibration import calibrate
 from discreet.tables.consistency import least_squares, margins_of, round_across, trust, whole_numbers
 from discreet.tables.workload import agreed
@@ -211,6 +212,30 @@ def test_tables_add_up_in_integers_whatever_was_drawn(tables: tuple[str, ...]) -
     for by in tables:
         margin = tuple(i for i, name in enumerate("abc") if name not in by)
         assert np.array_equal(fine.sum(axis=margin).ravel(), moved[by].ravel())
+
+
+@pytest.mark.parametrize("tables", [NESTED, CROSSED[0]], ids="-".join)
+def test_without_a_floor_integers_add_up_and_every_count_is_that_of_the_fit(
+    tables: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative counts stay, and then nothing is taken from others: the fit is a combination of draws without bias."""
+    session = dc.Session(jobs("nobody"), unit=Establishments("0.1"), budget=1000)
+    queries = [session.count(list(by)) for by in tables]
+    ready = [query.prepare(epsilon=1) for query in queries]
+    fitted: list[Any] = []
+    fit = consistency.fit
+    monkeypatch.setattr(consistency, "fit", lambda *given: (fitted.append(fit(*given)), fitted[-1])[1])
+    after = agreed(queries, ready, trials("nobody", tables)["before"][0], level=LEVEL, non_negative=False)
+    moved = {by: t.counts for by, t in zip(tables, after, strict=True)}
+    fine, x = moved["abc"].reshape(SHAPE), fitted[0][0].reshape(SHAPE)
+    assert (fine < 0).any() and np.abs(fine - x).max() < 2
+    for by in tables:
+        margin = tuple(i for i, name in enumerate("abc") if name not in by)
+        assert np.array_equal(fine.sum(axis=margin).ravel(), moved[by].ravel())
+        assert np.abs(fine.sum(axis=margin) - x.sum(axis=margin)).max() < 2
+    for table in after:
+        assert (table.lower <= table.counts).all() and (table.counts <= table.upper).all()
+        assert "non-negative" not in str(table.guarantee)
 
 
 def test_the_total_is_a_fixed_combination_of_the_draws() -> None:

@@ -153,7 +153,7 @@ def check_data(
     workplaces: Any = None,
     workers: Any = None,
     allow_multiple: bool | int = False,
-    quarters: Sequence[Label] = (),
+    quarters: Sequence[Label] | None = None,
     time: str = "quarter",
     response: str | None = None,
     public: Sequence[str] = (),
@@ -188,7 +188,7 @@ def check_data(
         raise DataError("No table was given.", remedy="Give a path or a frame.", about="source")
     name = called(source)
     tables = {"source": source, "workplaces": workplaces, "workers": workers}
-    if quarters and (schema is None or workers is not None):
+    if quarters is not None and (schema is None or workers is not None):
         raise _no_histories("workers" if workers is not None else "schema")
     try:
         known = None if schema is None else Schema.given(schema, data=None, name=name)
@@ -201,7 +201,7 @@ def check_data(
         places = {called_so[role]: _place(data, called_so[role], frames[role]) for role, data in given.items()}
         frame = frames["source"]
         found: list[DataFinding] = []
-        if known is not None and quarters:
+        if known is not None and quarters is not None:
             told: dict[str, Any] = {"schema": known, "quarters": quarters, "time": time, "validate": False}
             told |= {"allow_multiple": allow_multiple}
             read_histories(source, workplaces=workplaces, **told)
@@ -219,7 +219,7 @@ def check_data(
         faults = (DataFinding(name, fault, True, None, at) for fault in error.faults)
         return DataCheck(name, None, {}, tuple(faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
-    columns += [time] if quarters else []
+    columns += [] if quarters is None else [time]
     for part, odd in oddities(frame, required=columns):
         found += _found(part, odd, name, places, refused=False)
     if response is not None:
@@ -291,9 +291,9 @@ def _refusals_of_histories(histories: Histories, name: str, places: Places) -> l
     return [*joined.values(), *(DataFinding(name, fault, False) for fault in empty)]
 
 
-def _timed(schema: Schema, quarters: Sequence[Label], time: str) -> Schema:
+def _timed(schema: Schema, quarters: Sequence[Label] | None, time: str) -> Schema:
     """The schema by which columns are read: the quarter is one of them in histories."""
-    if not quarters:
+    if quarters is None:
         return schema
     refuse(history_faults(quarters, schema, time))
     return replace(schema, worker_attributes={**schema.worker_attributes, time: tuple(quarters)})

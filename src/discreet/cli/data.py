@@ -84,7 +84,7 @@ def check(
             workplaces=workplaces,
             workers=workers,
             allow_multiple=most_jobs or allow_multiple,
-            quarters=[] if quarters is None else [quarter.strip() for quarter in quarters.split(",")],
+            quarters=None if quarters is None else [quarter.strip() for quarter in quarters.split(",")],
             time=time,
             response=response,
             public=public or (),

@@ -1,6 +1,6 @@
 """Private posterior quantiles, from the quantiles within disjoint parts whose likelihood counts M times.
 
-Amitai (2018, section 4) after Li, Srivastava and Dunson (2017): with the likelihood to the power M, a part's posterior
+Amitai (2018, section 4) after Li, Srivastava and Dunson (2017). With the likelihood to the power M, a part's posterior
 is as wide as that of the whole data set, and the mean of the parts' quantiles estimates its quantile. The mean needs
 bounds. The thesis finds them around zero by the sparse vector and names what is missing: a private centre. Here the
 centre is found first, then the width around it, then the mean of what lies within (docs/proofs/posterior.md). A last

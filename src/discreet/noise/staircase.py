@@ -1,6 +1,6 @@
 """The staircase law with growing steps: a plateau, then rings of constant density, each e^-drop times the one within.
 
-Ring j = 0, 1, ... ends at edge(j), edge(0) = plateau and edge(j + 1) = w edge(j) + 1, w = 1 + growth: a point that is
+Ring j = 0, 1, ... ends at edge(j), edge(0) = plateau and edge(j + 1) = w edge(j) + 1, w = 1 + growth. A point that is
 dilated by at most w and moved by at most 1 enters no ring but the next. The first ring has the width A = 1 + growth
 plateau, and each further one w times that of the one before, so every sum has a closed form. Geng and Viswanath (2016,
 doi:10.1109/TIT.2015.2504967) have the law without growth. Proof: docs/proofs/staircase.md.

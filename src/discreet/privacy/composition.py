@@ -1,7 +1,7 @@
 """What several releases cost together.
 
 Proofs and the counter-example are in docs/proofs/composition.md. The Tables paper claims parallel composition
-over distinct workers of the same establishments for its strong definition. It is wrong: hiring one man and one woman is
+over distinct workers of the same establishments for its strong definition. It is wrong. Hiring one man and one woman is
 a single neighbouring step of an establishment with 2 / alpha workers or more, and it changes both a release about men
 and one about women. The claim stays available as `calibration="paper"`; joint mechanisms get one epsilon for the whole
 vector by a proof of their own.

@@ -1,7 +1,7 @@
 """Who is protected: the pairs of data sets that a release must keep apart by at most its loss.
 
 Definitions are those of the Tables paper (Haney et al. 2017), section 7. The last term of the weak definition is
-restored to phi(E) + 1: with the printed 1, hiring a sixth worker would not be a neighbouring change, and the paper's
+restored to phi(E) + 1. With the printed 1, hiring a sixth worker would not be a neighbouring change, and the paper's
 own Theorem 7.2 would fail.
 """
 

@@ -292,8 +292,8 @@ def identification_blocks(found: Identification) -> Iterator[Block]:
             "is the best guess that is the same for every case. Counts without kinds of workers, sums, flows and "
             "changes are attacked by the p % rule: somebody who knows every other establishment of a cell decides "
             "whether the last one is larger than it is, by the share that the definition hides. Models and posterior "
-            "summaries are attacked by somebody who knows all rows but one response, is undecided between its least "
-            "and its largest value, and sees the noisy sums themselves, of which the published numbers are computed."
+            "summaries are attacked by somebody who knows all rows but one response and is undecided between its "
+            "least and its largest value. This attacker sees the noisy sums that the published numbers come from."
         )
         yield Table(
             ("Table", "Attack", "On", "Tried", "Exactly right", "Right by chance", "Right, of those tried"),

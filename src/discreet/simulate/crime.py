@@ -3,7 +3,7 @@
 Schneider (2014, section 2.4): violent crimes in 175 tracts and 144 months (January 1990 to December 2001), led by drug
 calls, shots-fired calls and simple assaults at lags of one to four months. Table 2.1 gives their moments, and the
 constants here were chosen to meet them. No forecasting model had a part in the choice, so the panel has the paper's
-shape and not its difficulty: least squares on the indicators correlates 8.6 % with the five largest counts of each
+shape and not its difficulty. Least squares on the indicators correlates 8.6 % with the five largest counts of each
 month, where the paper prints 2.5 %. Without any lead (`follow=0`) it is still 5.5 %, because tracts drift slowly, as
 Pittsburgh's do (6 % there). No strength of the lead reaches the paper's figure; more variance does (`studies.pmf`).
 

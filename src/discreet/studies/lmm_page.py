@@ -246,9 +246,9 @@ def _published(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) ->
         )
     blocks.append(
         Prose(
-            "The documents print these curves without numbers. What they say of them holds here: correlations lie "
-            "below the MLE's, fall most where u has 1 % of the budget, and need not be monotone in epsilon, because k* "
-            "and with it the bias of small blocks changes with epsilon."
+            "The documents print these curves without numbers. What they say of them holds here. Correlations lie "
+            "below the MLE's and fall most where u has 1 % of the budget. They need not be monotone in epsilon, because "
+            "k* and with it the bias of small blocks changes with epsilon."
         )
     )
     return blocks

@@ -125,8 +125,8 @@ def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
     size |= {"quantile_allowed": "allowed for"}
     missing = unsaid(rows)
     verdict = "\n".join(f"- {line}" for line in missing) or (
-        "Where nothing is said before anything is paid, ends hold at least what they say less 1.5 points, and answers "
-        "are off by no more than is allowed for, within the errors of this study."
+        "Where nothing is said before anything is paid, ends hold at least what they say less 1.5 points. Answers are "
+        "off by no more than is allowed for, within the errors of this study."
     )
     return [
         Note("result", verdict),

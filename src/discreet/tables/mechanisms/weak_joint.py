@@ -1,7 +1,7 @@
 """Noise for all d counts of the same establishments under one epsilon, for the weak definition: docs/proofs/rings.md.
 
 Weakly, an establishment gains at most s_c workers of kind c and S in all. Rings of the norm g(z+) + g(z-), g(y) =
-max(max y_c / s_c, sum y_c / S), depend on both: kinds that are small in every establishment get little noise, and small
+max(max y_c / s_c, sum y_c / S), depend on both. Kinds that are small in every establishment get little noise, and small
 establishments no more than that of one worker. The norm's ball lies between those of one kind and of the sum, which
 gives bounds: a coordinate over s_c is at most uniform on balls, and the sizes of all together are at most S times the
 radius.

@@ -247,7 +247,7 @@ def _published(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) ->
     blocks.append(
         Prose(
             "The documents print these curves without numbers. What they say of them holds here. Correlations lie "
-            "below the MLE's and fall most where u has 1 % of the budget. They need not be monotone in epsilon, because "
+            "below the MLE's and fall most where u has 1 % of the budget. They need not be monotone in epsilon: "
             "k* and with it the bias of small blocks changes with epsilon."
         )
     )

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -214,7 +215,8 @@ def run(
                     raise Missing(f"{name} was stopped after {seconds:.0f} s")
                 before = time.monotonic()
                 peak = max(peak, tree_mib(process.pid))
-                time.sleep(max(SAMPLING, 50 * (time.monotonic() - before)))  # looking at gigabytes takes a while
+                with suppress(subprocess.TimeoutExpired):  # looking at gigabytes takes a while
+                    process.wait(max(SAMPLING, 50 * (time.monotonic() - before)))
         finally:
             if process.poll() is None:
                 end(process.pid)

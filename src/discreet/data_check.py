@@ -20,7 +20,7 @@ from discreet.errors import DataError, concerning
 from discreet.faults import Fault
 from discreet.frames import called, collect, open_frame, refuse, tally
 from discreet.histories import Histories, history_faults, read_histories
-from discreet.jobs import Jobs, read_jobs, readings_of
+from discreet.jobs import Jobs, read_jobs
 from discreet.oddities import oddities
 from discreet.release.files import MANIFEST
 from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
@@ -192,7 +192,7 @@ def check_data(
         raise _no_histories("workers" if workers is not None else "schema")
     try:
         known = None if schema is None else Schema.given(schema, data=None, name=name)
-        readings = {} if known is None else readings_of(_timed(known, quarters, time), list(tables.values()))
+        readings = {} if known is None else _timed(known, quarters, time).readings(list(tables.values()))
         called_so = {"source": name, "workplaces": "workplaces", "workers": "workers"}
         given = {role: data for role, data in tables.items() if data is not None}
         frames = {

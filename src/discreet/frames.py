@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -65,6 +65,7 @@ HARMLESS = frozenset(
 
 # A DuckDB connection runs one query at a time, whatever the number of threads that hold it.
 _TURN = threading.RLock()
+_AT_EXIT = functools.cache(atexit.register)
 
 
 @overload
@@ -299,20 +300,24 @@ def count_if(condition: nw.Expr) -> nw.Expr:
     return condition.cast(nw.Int64).sum()
 
 
-def repetitions(frame: Frame, key: str) -> Frame:
-    """The numbers of `rows` and of `values` of a key, in groups that share no value; Spark has 64 numbers as bits."""
+def repetitions(frame: Frame, key: str, wrong: nw.Expr | str | None = None) -> Frame:
+    """Rows and values of a key in groups that share no value, and whether some are `wrong`, for Spark also in SQL."""
     import narwhals.stable.v2 as nw
 
-    if not (frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()):
+    numbers = frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()
+    if not numbers and wrong is None:
         return frame.select(nw.len().alias("rows"), nw.col(key).n_unique().alias("values"))
+    if not numbers and isinstance(wrong, nw.Expr):
+        return frame.group_by(key).agg(wrong.any().alias("wrong"), rows=nw.len()).with_columns(values=nw.lit(1))
     from pyspark.sql.functions import expr
 
     number = f"cast(`{key}` AS bigint)"
-    bits = f"bit_or(shiftleft(1L, cast({number} & 63L AS int)))"
-    groups = frame.to_native().groupBy(expr(f"shiftright({number}, 6)"))  # few, where keys are numbered through
-    counted = groups.agg(expr("count(*) AS rows"), expr(f"coalesce(bit_count({bits}), 1) AS values"))
-    found: Frame = nw.from_native(counted)
-    return found
+    bits = f"coalesce(bit_count(bit_or(shiftleft(1L, cast({number} & 63L AS int)))), 1)"
+    told = frame.select(key, wrong=wrong) if isinstance(wrong, nw.Expr) else frame
+    by = expr(f"shiftright({number}, 6)" if numbers else f"`{key}`")  # few groups, where keys are numbered through
+    fault = [] if wrong is None else [expr(f"bool_or({wrong if isinstance(wrong, str) else 'wrong'}) AS wrong")]
+    counted = [expr("count(*) AS rows"), expr(f"{bits if numbers else '1L'} AS values"), *fault]
+    return cast("Frame", nw.from_native(told.to_native().groupBy(by).agg(*counted)))
 
 
 def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dict[Name, int]:
@@ -375,15 +380,10 @@ def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConne
     """A DuckDB connection that writes nothing to the standard output, where it would draw its progress."""
     import duckdb
 
-    _let_go_at_exit()
+    _AT_EXIT(let_go)
     connection = duckdb.connect(database, config=dict(settings))
     connection.execute("SET enable_progress_bar = false")
     return connection
-
-
-@functools.cache
-def _let_go_at_exit() -> None:
-    atexit.register(let_go)
 
 
 def let_go() -> None:

@@ -38,14 +38,15 @@ from discreet.row_checks import (
     one_row_per_job,
     outside,
     sizes,
+    tick,
     twice,
     whole_units,
 )
-from discreet.scans import folder_of, is_csv, origin_of, tables_in
+from discreet.scans import folder_of, origin_of, tables_in
 from discreet.schema import Schema
+from discreet.stamps import UNWATCHED, Stamps
 
 if TYPE_CHECKING:
-    from discreet.delimited import Reading
     from discreet.frames import Frame
 
 OWN = "__own "  # what jobs call their own copies of listed columns begins so; schemas have no such names
@@ -94,6 +95,7 @@ class Jobs:
     lineage : the codes of declared hierarchies with their parents. Public.
     origin : the files that were read, by which a ledger recognises them; None for frames.
     known : without a public list, establishments that other rows than those of `table` show to exist, and its own.
+    files : the files as they were before they were read.
     """
 
     table: Frame
@@ -107,6 +109,7 @@ class Jobs:
     lineage: Lineage | None = None
     origin: str | None = None
     known: Frame | None = None
+    files: Stamps = UNWATCHED
 
     @property
     def listed(self) -> Frame:
@@ -250,7 +253,8 @@ class Jobs:
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s."
             fault = Fault("source", words, remedy=(f"Add the {kind} or drop the rows.", WHERE))
-            checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null()))
+            right = f"{tick(known)} IS NOT NULL"
+            checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null(), right))
             for name in both:
                 fault = Fault(
                     "source",
@@ -259,9 +263,10 @@ class Jobs:
                     (f"Correct one of the tables, or drop the column from {self.name}.", WHERE),
                 )
                 pair = [nw.col(_own(name)), nw.col(f"{known} {name}")]
-                if types[name] != there[_own(name)]:
-                    pair = [column.cast(nw.String) for column in pair]
-                checks.append(each_row(fault, pair[0] != pair[1]))
+                alike = types[name] == there[_own(name)]
+                right_copy = f"{tick(_own(name))} = {tick(f'{known} {name}')}" if alike else None
+                pair = pair if alike else [column.cast(nw.String) for column in pair]
+                checks.append(each_row(fault, pair[0] != pair[1], right_copy))
         yield Pass("source", table, checks, table)
 
 
@@ -308,8 +313,9 @@ def read_jobs(
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
     refuse(one_row_per_job(schema, allow_multiple))
+    files = Stamps.of({"source": source, "workplaces": workplaces, "workers": workers}, engine=engine)
     read = open_frame if engine is None else engine.read
-    readings = readings_of(schema, (source, workplaces, workers))
+    readings = schema.readings((source, workplaces, workers))
     needed = [*schema.keys, *schema.listed, *schema.worker_attributes, *schema.magnitudes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
@@ -341,6 +347,7 @@ def read_jobs(
         name=name,
         counted=None if schema.size is None else rows,
         origin=origin_of(source),
+        files=files,
     )
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
     jobs = jobs.validate() if validate else replace(jobs, table=jobs.distinct(compared=False))
@@ -354,18 +361,6 @@ def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
             (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
             "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
         )
-
-
-def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
-    """How CSV columns are read: like their domains; keys as text, unless a table of another format has them."""
-    keys = [key for key in schema.keys if key != schema.size]
-    alone = all(is_csv(table) for table in tables if table is not None)
-    readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
-    readings |= dict.fromkeys(schema.listed, "label")
-    readings |= dict.fromkeys(schema.magnitudes, "number")
-    for name, domain in schema.worker_attributes.items():
-        readings[name] = "text" if isinstance(domain[0], str) else "label"
-    return readings
 
 
 def _own(column: str) -> str:

@@ -39,12 +39,17 @@ class RowCheck:
     rows : what rows at fault have in common; None where the fault is of all rows together, and none may have it where
         it is of their sum.
     single : a row has the fault by itself: `found` is whether any of `rows` does.
+    empty : the fault is that there is no row.
+    right : in the SQL of Spark, true of rows without the fault, null or false of all others. Text is one call of Java's
+        where an expression takes many.
     """
 
     fault: Fault
     found: nw.Expr
     rows: nw.Expr | None = None
     single: bool = False
+    empty: bool = False
+    right: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,23 @@ class Pass:
     frame : what the aggregates are of.
     checks : what must not be.
     rows : where rows at fault are looked for; `frame` itself where it has the rows.
+    key : the column that must not repeat, where this is all that is asked.
     """
 
     table: str
     frame: Frame
     checks: Sequence[RowCheck]
     rows: Frame
+    key: str | None = None
+
+    @property
+    def asked(self) -> Frame:
+        """What the aggregates are of: for a key, its values."""
+        return self.frame if self.key is None else repetitions(self.frame, self.key)
 
     def faults(self) -> list[Fault]:
         """The faults that some rows have, in one pass."""
-        found = tally(self.frame, {check.fault: check.found for check in self.checks}, step=f"check {self.table}")
+        found = tally(self.asked, {check.fault: check.found for check in self.checks}, step=f"check {self.table}")
         return [fault for fault, n in found.items() if n]
 
     def wrong(self) -> Frame:
@@ -76,7 +88,26 @@ class Pass:
         single = [check.rows for check in self.checks if check.single and check.rows is not None]
         found = [check.found.cast(nw.Boolean) for check in self.checks if not check.single]
         found += [nw.any_horizontal(*single, ignore_nulls=True).any()] if single else []
-        return self.frame.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
+        return self.asked.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
+
+    def takes(self, other: Pass) -> bool:
+        """Whether the same scan can find out if the other's key repeats: both are about the same rows, one by one."""
+        own = self.frame is self.rows and self.key is None and other.key in self.frame.collect_schema()
+        return own and self.table == other.table and all(check.single or check.empty for check in self.checks)
+
+    def wrong_or_repeated(self, key: str) -> Frame:
+        """One row: whether there is any fault, or the key repeats. Rows are read once for both."""
+        import narwhals.stable.v2 as nw
+
+        single = [check.rows for check in self.checks if check.rows is not None]
+        wrong: nw.Expr | str = nw.any_horizontal(*single, ignore_nulls=True) if single else nw.lit(False)
+        right = [check.right for check in self.checks if check.single]
+        if right and self.frame.implementation.is_pyspark() and None not in right:
+            wrong = f"NOT coalesce({' AND '.join(map(str, right))}, false)"
+        groups = repetitions(self.frame, key, wrong)
+        found = [((nw.col("rows") > nw.col("values")) | nw.col("wrong")).any()]
+        found += [nw.len() == 0] if any(check.empty for check in self.checks) else []
+        return groups.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
 
 
 def faults_of(lists: Callable[[], Iterable[Pass]], rows: Callable[..., Iterable[Pass]]) -> list[Fault]:
@@ -98,12 +129,19 @@ def sound(passes: Iterable[Pass]) -> bool:
     asked = [one for one in passes if one.checks]
     if not asked:
         return True
-    return not any(collect(nw.concat([one.wrong() for one in asked]), step="check rows")["wrong"].to_pylist())
+    wrong: list[Frame] = []
+    for keyed in [one for one in asked if one.key is not None]:
+        taking = next((one for one in asked if one.takes(keyed)), None)
+        if taking is not None and keyed.key is not None:
+            asked = [one for one in asked if one is not keyed and one is not taking]
+            wrong.append(taking.wrong_or_repeated(keyed.key))
+    wrong += [one.wrong() for one in asked]
+    return not any(collect(nw.concat(wrong), step="check rows")["wrong"].to_pylist())
 
 
-def each_row(fault: Fault, at_fault: nw.Expr) -> RowCheck:
+def each_row(fault: Fault, at_fault: nw.Expr, right: str | None = None) -> RowCheck:
     """A fault that a row has by itself."""
-    return RowCheck(fault, at_fault.any(), at_fault, single=True)
+    return RowCheck(fault, at_fault.any(), at_fault, single=True, right=right)
 
 
 def empty(name: str) -> list[RowCheck]:
@@ -111,7 +149,7 @@ def empty(name: str) -> list[RowCheck]:
     import narwhals.stable.v2 as nw
 
     fault = Fault(role(name), f"{name} has no rows.", remedy="Check the export, or the filter that made it.")
-    return [RowCheck(fault, (nw.len() == 0).cast(nw.Int64))]
+    return [RowCheck(fault, (nw.len() == 0).cast(nw.Int64), empty=True)]
 
 
 def role(name: str) -> str:
@@ -136,6 +174,7 @@ def nulls(name: str, columns: Iterable[str], lacking: tuple[str, str] = ("value"
                 ("Fill them in or drop them at the source.", WHERE),
             ),
             nw.col(column).is_null(),
+            f"{tick(column)} IS NOT NULL",
         )
         for column in columns
     ]
@@ -156,9 +195,23 @@ def outside(
                 remedy=(f"Recode them, or add the category to {declared}.", WHERE),
             ),
             ~nw.col(column).is_null() & ~nw.col(column).is_in(domain),
+            _among(column, domain),
         )
         for column, domain in domains.items()
     ]
+
+
+def tick(name: str) -> str:
+    """A column's name in the SQL of Spark."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _among(column: str, domain: Sequence[Label]) -> str | None:
+    """That a value is one of the domain's, in the SQL of Spark; None where its settings decide how a text is read."""
+    if any(isinstance(value, str) and {*value} & {"'", "\\"} for value in domain):
+        return None
+    listed = ", ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in domain)
+    return f"{tick(column)} IN ({listed})"
 
 
 def differ(name: str, key: str, columns: Iterable[str], whose: str, remedy: str) -> list[RowCheck]:
@@ -217,7 +270,7 @@ def once(rows: Frame, name: str, key: str, way_out: tuple[str | Phrase, ...] = (
         remedy=("Drop the repetitions.", *way_out, WHERE),
     )
     check = RowCheck(fault, (nw.col("rows") > nw.col("values")).any(), nw.len().over(key) > 1)
-    return Pass(role(name), repetitions(rows, key), [check], rows)
+    return Pass(role(name), rows, [check], rows, key)
 
 
 def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, *, name: str = "the file") -> None:

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,11 +52,8 @@ def scan(
         if kind == "CSV":
             return delimited.scan(text, name=name, connection=connection, readings=readings)
         if path.is_dir():
-            everything = str(path / "**" / "*.parquet").replace("'", "''")
-            # Folders such as state=06 are a column, of text.
-            options = "hive_partitioning = true, hive_types_autocast = false"
-            return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
-        return connection.read_parquet(text)
+            return _folder(path, name=name, connection=connection)
+        return connection.read_parquet(text, hive_partitioning=False)
     except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
@@ -65,6 +62,42 @@ def scan(
             else "It may be damaged, cut off, locked or of another format than its name says.",
             "Write it again from its source, or rename it.",
         ) from None
+
+
+def _folder(path: Path, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
+    """All Parquet files below a folder. Folders in it such as state=06 are a column, of text."""
+    pattern = str(path / "**" / "*.parquet").replace("'", "''")
+    everything = f"FROM read_parquet('{pattern}'"
+    found = {part for file in path.rglob("*.parquet") for part in file.relative_to(path).parts[:-1] if "=" in part}
+    if not found:
+        return connection.sql(f"{everything}, hive_partitioning = false)")
+    files = connection.sql(f"{everything}, hive_partitioning = false, union_by_name = true)")
+    refuse_two_meanings(str(path), (part.partition("=")[0] for part in found), files.columns, name=name)
+    return connection.sql(f"{everything}, hive_partitioning = true, hive_types_autocast = false)")
+
+
+def refuse_two_meanings(path: str, folders: Iterable[str], columns: Iterable[str], *, name: str) -> None:
+    """Refuse folders such as state=06 if files have that column too, or if there are others above the path.
+
+    Engines would take the folder's value and drop the file's, and do not agree on folders above the path.
+    """
+    own = {column.casefold() for column in columns}
+    twice = sorted(folder for folder in folders if folder.casefold() in own)
+    above = [part for part in Path(path).parts if "=" in part]
+    if twice:
+        raise DataError(
+            f"{name}: files below {path!r} have a column {twice[0]!r}, and folders named {twice[0]}=... are there too.",
+            "A column comes from the files or from the names of folders.",
+            "Write the files without it, or rename the folders.",
+            about="source",
+        )
+    if above:
+        raise DataError(
+            f"{name}: {path!r} has folders such as state=06 below it, and {above[-1]!r} above it.",
+            "The folders below a path are columns, those above it are not.",
+            "Give the path above all of them, or move the folder.",
+            about="source",
+        )
 
 
 def folder_of(data: Any) -> Path | None:
@@ -176,8 +209,12 @@ def _find(path: Path, *, name: str) -> None:
 
 
 def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
-    alias = f"file_{abs(hash(path.resolve())):x}"
+    about = path.stat()
+    alias = f"file_{abs(hash((path.resolve(), about.st_ino, about.st_size, about.st_mtime_ns))):x}"
     location = str(path).replace("'", "''")
+    attached = "SELECT database_name FROM duckdb_databases() WHERE path = ? AND database_name <> ?"
+    for (older,) in connection.execute(attached, [str(path), alias]).fetchall():
+        connection.execute(f"DETACH {quoted(older)}")  # another file has its place now
     connection.execute(f"ATTACH IF NOT EXISTS '{location}' AS {alias} (READ_ONLY)")
     listing = "SELECT table_name, table_type = 'VIEW' FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
     tables = dict(connection.execute(listing, [alias]).fetchall())

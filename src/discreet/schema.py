@@ -14,13 +14,17 @@ from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
 from discreet.hierarchy import Hierarchy, declared
 from discreet.magnitude import declared_magnitudes
 from discreet.names import misnamed
+from discreet.scans import is_csv
+
+if TYPE_CHECKING:
+    from discreet.delimited import Reading
 
 Label: TypeAlias = str | int | bool
 
@@ -124,6 +128,17 @@ class Schema:
     def listed(self) -> tuple[str, ...]:
         """Workplace attributes that are columns of the data."""
         return tuple(name for name in self.workplace_attributes if name not in self.derived)
+
+    def readings(self, tables: Sequence[Any]) -> dict[str, Reading]:
+        """How CSV columns are read: like their domains; keys as text, unless a table of another format has them."""
+        keys = [key for key in self.keys if key != self.size]
+        alone = all(is_csv(table) for table in tables if table is not None)
+        readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
+        readings |= dict.fromkeys(self.listed, "label")
+        readings |= dict.fromkeys(self.magnitudes, "number")
+        for name, domain in self.worker_attributes.items():
+            readings[name] = "text" if isinstance(domain[0], str) else "label"
+        return readings
 
     def looked_up(self, folder: Path) -> Schema:
         """The same schema, whose lookup files are relative to `folder`."""

@@ -330,8 +330,6 @@ def test_one_query_tells_whether_rows_are_sound(
     asked = []
     monkeypatch.setattr(row_checks, "collect", lambda frame, *, step: asked.append(step) or collect(frame, step=step))
     for name, damage in DAMAGES.items():
-        if engine == "spark" and name not in ("nothing", "a workplace twice in the list", "another category"):
-            continue
         rows, listed = damage(tables["jobs"].cast(plain), tables["workplace"])
         jobs = read_jobs(rows, workplaces=listed, schema=schema, engine=own, validate=False)
         asked.clear()
@@ -343,6 +341,6 @@ def test_one_query_tells_whether_rows_are_sound(
             assert len(asked) == 2, "the check of sound rows is one query"
         elif whole:
             jobs.validate()
-        else:
+        elif engine != "spark" or name in ("a workplace twice in the list", "another category"):
             with pytest.raises(DataError):
                 jobs.validate()

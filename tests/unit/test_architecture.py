@@ -29,7 +29,7 @@ LAYERS = [
     {"arguments", "extras", "delimited", "hierarchy", "magnitude"},
     {"databases"},
     {"scans"},
-    {"frames", "results", "schema", "privacy", "simulate", "archive"},
+    {"frames", "results", "schema", "stamps", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks", "lineage"},
     {"jobs", "release", "formula", "oddities"},
     {"histories"},

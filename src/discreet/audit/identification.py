@@ -206,7 +206,8 @@ def attacked_rows(release: ReleaseFolder, *, seed: int = 0) -> list[dict[str, An
     elif isinstance(loss, Pure) and stated.get("summary") == "posterior quantile":
         found = informed.of_quantiles(stated, loss, seed=seed)
     if found is None:
-        return "its noise is not that of sums that it states; the bound holds for every attack."
+        what = " by ".join(str(stated[key]) for key in ("summary", "method") if stated.get(key)) or release.kind
+        return f"there is no attack on {what} here. Only the bound is given, and it holds for every attack."
     cases, right = found
     tried = {"targets": 1, "cases": cases, "exact": right, "by_chance": cases // 2}
     return [{"of": release.name, "attack": "one response: least or largest", "table": RELEASE, **tried}]

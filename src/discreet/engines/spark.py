@@ -21,6 +21,7 @@ from discreet.engines.spark_settings import OURS, properties_of
 from discreet.errors import DataError, EngineError, MissingExtra
 from discreet.extras import needs
 from discreet.frames import called, collect, open_frame, to_arrow, working
+from discreet.scans import refuse_two_meanings
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
@@ -154,7 +155,16 @@ class Spark:
                 about="source",
             ) from None
         _refuse_unread(path, found)
+        if not csv:
+            self._refuse_two_meanings(path, found)
         return found
+
+    def _refuse_two_meanings(self, path: str, found: Any) -> None:
+        """Refuse a column that both files and names of folders have: Spark would take the folder's."""
+        folders = list(found._jdf.queryExecution().analyzed().relation().partitionSchema().fieldNames())
+        if folders:
+            files = self.session.read.options(recursiveFileLookup=True, mergeSchema=True).parquet(path)
+            refuse_two_meanings(path, folders, files.columns, name=called(path))
 
     def _scan_csv(self, path: str, readings: Mapping[str, Reading]) -> Any:
         """Types as Spark infers them, except that codes with leading zeros stay text, and as `readings` say."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
@@ -21,6 +20,7 @@ from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
 from discreet.release.files import MANIFEST
+from discreet.stamps import files_of
 from discreet.tables.cells import Cells
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
@@ -315,14 +315,6 @@ def _is_table(path: Path) -> bool:
             )
     except OSError:
         return False
-
-
-def files_of(path: Path) -> Iterator[Path]:
-    """The files behind a path: a file, a table in a file, everything below a folder, all matches of a glob."""
-    text = str(path).partition("::")[0]
-    for start in {text, glob.escape(text)}:
-        for pattern in (start, f"{start}/**/*"):
-            yield from map(Path, glob.iglob(pattern, recursive=True, include_hidden=True))  # noqa: PTH207 (follows links)
 
 
 def _manifested(folder: Path) -> Iterator[Path]:

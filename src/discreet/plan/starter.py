@@ -16,7 +16,6 @@ from pathlib import Path
 from discreet.databases import is_address
 from discreet.errors import PlanError
 from discreet.frames import called, collect, open_frame
-from discreet.jobs import readings_of
 from discreet.ledger import Period
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
@@ -206,7 +205,7 @@ def _public_levels(wish: Wish, schema: Schema) -> dict[str, list[Label]]:
     """The values of columns that were declared public, where they are few; refused where a name is a value."""
     table = wish.source if wish.workplaces is None else wish.workplaces
     name = called(table)
-    frame = open_frame(table, name=name, readings=readings_of(schema, [table]))
+    frame = open_frame(table, name=name, readings=schema.readings([table]))
     types = frame.collect_schema()
     refuse_values_for_names(frame, [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes], name=name)
     found = {}

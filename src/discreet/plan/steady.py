@@ -18,14 +18,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from discreet.databases import fingerprints, is_address, is_sqlite
 from discreet.faults import Fault, Place
-from discreet.plan.confidential import files_of
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.stamps import Stamp, stamps_of
 
-Stamp: TypeAlias = tuple[int, int, int, int, int]
 CHANGED = (
     "the data are not those that an interrupted run of this plan read, and releases of it are paid for. Releases of "
     "one plan are about the same rows. Bring the data back as they were, or run the plan with --changed-data: later "
@@ -43,11 +41,11 @@ class DataFiles:
     @classmethod
     def of(cls, file: PlanFile, sources: list[PlanSource]) -> DataFiles:
         """Look at the files of some sources; nothing is opened."""
-        return cls(file, {place: _stamps(path) for source in sources for place, path in _places(source)})
+        return cls(file, {place: stamps_of(path) for source in sources for place, path in _places(source)})
 
     def refuse_changes(self) -> None:
         """Refuse data that were written since."""
-        again = ((place, _stamps(path)) for source in self.file.sources for place, path in _places(source))
+        again = ((place, stamps_of(path)) for source in self.file.sources for place, path in _places(source))
         words = (
             "it was written to while it was read. A release is about one moment. Run the plan again when it is whole."
         )
@@ -105,16 +103,6 @@ def _places(source: PlanSource) -> Iterator[tuple[Place, Path]]:
     for key, text in (("source", data.source), ("workplaces", data.workplaces), ("workers", data.workers)):
         if text is not None and not is_address(text) and not is_sqlite(Path(text.partition("::")[0])):
             yield source.place("data", key), source.path(text)
-
-
-def _stamps(path: Path) -> dict[Path, Stamp]:
-    found = {}
-    for file in files_of(path):
-        with suppress(OSError, ValueError):
-            about = file.stat()
-            if file.is_file() and (file.suffix == ".parquet" or not path.is_dir()):  # of a folder nothing else is read
-                found[file] = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-    return found
 
 
 def _times(files: dict[Path, Stamp]) -> str:

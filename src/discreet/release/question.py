@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
@@ -18,6 +19,7 @@ from discreet.release.account import Released
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
 from discreet.scans import origin_of
+from discreet.stamps import Stamps
 
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)
@@ -41,9 +43,18 @@ class Question(ABC, Generic[T]):
         return self.offer(data).check(self.payer.remaining)
 
     def paid(self, data: Any) -> Released[Any]:
-        """The release, charged to the payer and drawn."""
+        """The release, charged to the payer and drawn. Files that are written to while they are read are refused."""
+        files = Stamps.of({"data": data})
         offer = self.offer(data)
-        return self.payer.opened(offer.guarantee, origin_of(data)).release(offer, None, name=self.payer.name)
+        read = offer.read
+
+        def unchanged(nothing: None) -> Any:
+            found = read(nothing)
+            files.refuse_changes()
+            return found
+
+        account = self.payer.opened(offer.guarantee, origin_of(data))
+        return account.release(replace(offer, read=unchanged), None, name=self.payer.name)
 
 
 class Releases(Protocol[P, T]):

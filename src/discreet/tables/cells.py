@@ -135,6 +135,7 @@ def cell_statistics(
                     remedy=("Leave out an attribute, or filter with ", Key("where"), "."),
                     about="by",
                 )
+    jobs.files.refuse_changes()
     found = _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
     if unions and whole:
         found = replace(found, unions=np.column_stack([np.zeros_like(found.largest_total), found.largest_total]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,9 +13,11 @@ from scipy.stats import norm
 
 from discreet.audit import informed
 from discreet.audit.attacked import larger
+from discreet.audit.identification import attacked_rows
 from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
+from discreet.release.folder import ReleaseFolder
 from discreet.tables.calibration import calibrate
 from discreet.tables.flow_noise import FlowNoise
 
@@ -76,3 +80,23 @@ def test_flows_hide_a_tenth_of_an_establishment_and_their_absence_would_show(kin
     assert bare["exact"] == bare["cases"]
     cases, right = int(ours["cases"]), int(ours["exact"])
     assert 0.5 + 0.05 < right / cases < posterior(0.5, 2.0)
+
+
+UNATTACKED = {
+    "posterior interval": {"summary": "posterior interval", "partitions": 40},
+    "objective perturbation": {"summary": "objective perturbation"},
+    "posterior draw": {"method": "posterior draw"},
+    "strict": {"method": "strict"},
+    "posterior probability by fisher": {
+        "summary": "posterior probability", "method": "fisher", "at": [0.0], "partitions": 40,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNATTACKED)
+def test_what_has_no_attack_is_named_and_has_its_bound_alone(what: str) -> None:
+    release = SimpleNamespace(
+        name="r", kind="posterior", loss=Pure(1), about={"parameters": {"mechanism": UNATTACKED[what]}}
+    )
+    found = attacked_rows(cast("ReleaseFolder", release))
+    assert isinstance(found, str) and f"no attack on {what} " in found and "Only the bound" in found

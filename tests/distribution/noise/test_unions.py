@@ -102,6 +102,26 @@ def test_the_fast_path_and_arb_agree(times: float) -> None:
     assert draw_unions(law, sizes=sizes, scale=scale, source=SeededSource(8), exact=True).shape == (30, 4)
 
 
+def test_every_digit_of_a_point_is_drawn_once() -> None:
+    """The first 32 of a variable, which decide whether it may be inside, and the next 32, which follow them."""
+    sizes, seed = some_establishments(5, 400, 30, 3), 4
+    scale = np.maximum(np.arange(sizes.max() + 1) / 11, 1.0)
+
+    halves: list[np.ndarray] = []
+
+    class Kept(SeededSource):
+        def words(self, n: int) -> np.ndarray:
+            found = super().words(n)
+            halves.append(found.view(np.uint32))
+            return found
+
+    _, points = Cover.of(sizes, np.arange(400), scale).propose(np.arange(400), 4, Kept(seed))
+    drawn = Counter(np.concatenate(halves).tolist())
+    used = Counter(points.words.view(np.uint32).ravel().tolist())
+    assert points.words.shape[0] == 7 and points.words.shape[1] > 300
+    assert all(used[half] <= drawn[half] for half in used) and max(used.values()) <= 2
+
+
 def test_what_doubles_cannot_tell_is_left_to_arb() -> None:
     """A uniform variable with few known digits, in the point or in how the radius is divided; a point on the edge."""
     d, half = 3, 2**63

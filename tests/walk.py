@@ -28,7 +28,7 @@ import discreet as dc
 
 SOURCE = Path(dc.__file__).parent
 EFFECTS = {
-    "a price is decided": ("tables/calibration.py", "calibrate"),
+    "a price is decided": ("tables/calibration.py", "part"),
     "data are read": ("frames.py", "collect"),
     "the price is charged": ("ledger/book.py", "Ledger.charge"),
     "noise is drawn": ("noise/source.py", "SystemSource.words"),

@@ -6,6 +6,7 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -403,3 +404,88 @@ def test_what_a_rule_of_the_agency_leaves_out_is_in_no_alarm(tmp_path: Path) -> 
     done = run(again)
     assert "p2" not in pq.read_table(tmp_path / "next" / "alarms-first-half.parquet")["place"].to_pylist()
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+
+
+MODEL = """
+[source.{q}.data]
+source = "{q}-rows.csv"
+public = ["county"]
+[source.{q}.unit]
+kind = "rows"
+lower = -3
+upper = 5
+response = "y"
+[source.{q}.budget]
+epsilon = 8
+ledger = "ledger.db"
+dataset = "rows-{q}"
+"""
+EFFECTS = """
+[[release]]
+name = "effects-{q}"
+source = "{q}"
+kind = "model"
+formula = "{formula}"
+epsilon = 4
+"""
+FELL = """
+[[alarms]]
+name = "fell"
+early = "effects-q1"
+late = "effects-q2"
+value = "estimate"
+direction = "decline"
+"""
+
+
+def models(folder: Path, alarms: str = FELL, second: str = "y ~ 1 + (1 | county)") -> Path:
+    """Two quarters of 2,000 rows in 12 counties; the third county falls."""
+    rng, folder = np.random.default_rng(5), folder / "plan"
+    folder.mkdir()
+    effects, county = rng.normal(0, 0.4, 12), np.arange(2_000) % 12
+    for q in ("q1", "q2"):
+        y = np.clip(1 + effects[county] - 2.5 * ((county == 2) & (q == "q2")) + rng.normal(0, 0.5, 2_000), -3, 5)
+        rows = [f"{value:.4f},c{k:02d}" for value, k in zip(y, county, strict=True)]
+        (folder / f"{q}-rows.csv").write_text("\n".join(["y,county", *rows]) + "\n")
+    formulas = {"q1": "y ~ 1 + (1 | county)", "q2": second}
+    parts = [*(MODEL.format(q=q) for q in formulas), *(EFFECTS.format(q=q, formula=formulas[q]) for q in formulas)]
+    plan = folder / "plan.toml"
+    plan.write_text("\n".join([*parts, alarms, OUTPUT.format("out")]), encoding="utf-8")
+    return plan
+
+
+@pytest.mark.full_size
+def test_models_of_two_quarters(tmp_path: Path) -> None:
+    """The county that fell is found, the report says so, and a reviewer computes it again and finds a forgery."""
+    plan = models(tmp_path)
+    done = run(plan)
+    table = pq.read_table(plan.parent / "out" / "alarms-fell.parquet").to_pylist()
+    assert (table[0]["group"], table[0]["term"], table[0]["alarm"]) == ("county", "c02", True) and len(table) == 13
+    assert sum(row["alarm"] for row in table) <= 3 and ("fixed", "(Intercept)") in {
+        (row["group"], row["term"]) for row in table
+    }
+    assert "Alarms fell" in (plan.parent / "out" / "report.html").read_text(encoding="utf-8")
+    findings = {one.subject: one for one in verify_bundle(done.bundle)}
+    assert not [one for one in findings.values() if one.wrong], findings
+    assert findings["alarms"].holds
+    with zipfile.ZipFile(done.bundle) as packed:
+        packed.extractall(tmp_path / "bundle")
+    again = Rebuilt(tmp_path / "bundle", ("effects-q1", "effects-q2"), (15,) * 8)
+    assert "computed again" in again.check_alarms()
+    path = tmp_path / "bundle" / "alarms-fell.csv"
+    path.write_text(path.read_text().replace('"c02"', '"c07"', 1))
+    with pytest.raises(RefutedError):
+        again.check_alarms()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "second", "key"),
+    [
+        ("estimate", "count", "y ~ 1 + (1 | county)", "value"),
+        ('value = "estimate"', 'value = "estimate"\nby = ["county"]', "y ~ 1 + (1 | county)", "by"),
+        ("", "", "y ~ 0 + county + (1 | county)", "early"),
+    ],
+)
+def test_models_that_cannot_be_compared(tmp_path: Path, old: str, new: str, second: str, key: str) -> None:
+    found = check(read_plan(models(tmp_path, FELL.replace(old, new), second)))
+    assert ("alarms", 0, key) in [fault.place for fault in found.faults]

@@ -14,6 +14,7 @@ confidential  the data it is about
 sizes         what is publicly known about the cells, for the expected error
 counts        releases of job counts
 flows         releases of flows of a quarter and of changes between quarters, from job histories
+alarm_numbers  the published numbers that alarms compare, with their ends
 alarms        which published numbers changed between two releases by more than their noise can explain
 rules         what the basic form leaves out by a rule of the agency
 summaries     releases of models and of posterior summaries

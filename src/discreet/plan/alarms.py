@@ -11,52 +11,42 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.archive.packing import as_json
-from discreet.arrays import Vector
 from discreet.errors import DataError
 from discreet.faults import Fault
+from discreet.plan.alarm_numbers import (
+    Compared,
+    EarlierTable,
+    numbers_of,
+    numbers_of_earlier,
+    read_earlier,
+    table_number,
+)
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
-from discreet.plan.readers import drawn_table, shown_tables
 from discreet.plan.requests import PlannedRelease
-from discreet.plan.shape import AlarmsSection, Changes, Format
+from discreet.plan.shape import AlarmsSection, Changes, Format, ModelSection, PosteriorSection
 from discreet.plan.sheets import for_programs
+from discreet.plan.summaries import SummaryRequest
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
-from discreet.release.files import MANIFEST
-from discreet.release.folder import open_release
 from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable
-from discreet.tables.reopened import from_constants
 from discreet.utility.between import SureChanges, changes_at, matched
-from discreet.utility.paired import Ends, change_ends
+from discreet.utility.paired import change_ends
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
-LEFT_OUT = "left_out"
-"""A column of an earlier table: 1 where a rule of the agency leaves the number out."""
+
+EFFECTS = ("group", "term")
+"""What the estimates of a model are listed by."""
 
 SAME = ("by", "where", "unit", "levels", "of")
 """What two compared tables have in common."""
-
-
-class EarlierTable(NamedTuple):
-    """A table of another plan: what its release says of it, and its research form."""
-
-    about: Mapping[str, Any]
-    table: pa.Table
-
-
-class Numbers(NamedTuple):
-    """Published numbers by cell, and their ends at any level."""
-
-    cells: list[tuple[str, ...]]
-    values: Vector
-    ends: Ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +54,9 @@ class AlarmStep:
     """Alarms of a plan with the releases that they are about; `earlier` where the early one is of another plan."""
 
     asked: AlarmsSection
-    late: CountRequest | FlowRequest
+    late: Compared
     by: tuple[str, ...]
-    early: CountRequest | FlowRequest | None = None
+    early: Compared | None = None
     earlier: EarlierTable | None = None
 
     def found(self, folder: Path) -> SureChanges:
@@ -78,10 +68,10 @@ class AlarmStep:
             "least": float(asked.least),
             "direction": asked.direction,
         }
-        late = _numbers(self.late, folder / asked.late, self.by, asked.value)
+        late = numbers_of(self.late, folder / asked.late, self.by, asked.value)
         if self.early is None and self.earlier is None:
             assert isinstance(self.late, FlowRequest)
-            before, after = (_numbers(self.late, folder / asked.late, self.by, name) for name in ("earlier", "later"))
+            before, after = (numbers_of(self.late, folder / asked.late, self.by, name) for name in ("earlier", "later"))
             [seen] = np.isfinite(before.values + after.values + late.values).nonzero()
             ends = matched(late.ends, seen)  # of the change itself, whose levels were drawn together
             cells = [late.cells[i] for i in seen]
@@ -90,10 +80,10 @@ class AlarmStep:
             )
         if self.earlier is not None:
             assert isinstance(self.late, CountRequest)
-            early = _of_earlier(self.earlier, self.late, self.by)
+            early = numbers_of_earlier(self.earlier, self.late, self.by)
         else:
             assert self.early is not None
-            early = _numbers(self.early, folder / str(asked.early), self.by, asked.value)
+            early = numbers_of(self.early, folder / str(asked.early), self.by, asked.value)
         row = {cell: i for i, cell in enumerate(early.cells)}
         pairs = [(row[cell], i) for i, cell in enumerate(late.cells) if cell in row]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -133,7 +123,7 @@ def _step(
     asked: AlarmsSection, requests: Mapping[str, PlannedRelease], earlier: Callable[[AlarmsSection], EarlierTable]
 ) -> AlarmStep:
     late = requests[asked.late]
-    if not isinstance(late, CountRequest | FlowRequest):
+    if not isinstance(late, Compared) or isinstance(late.release, PosteriorSection):
         raise _no_table(asked.late, "late")
     if "research" not in late.source.output.forms:
         raise DataError(
@@ -151,6 +141,8 @@ def _step(
             "Name the release that it is compared with.",
             about="early",
         )
+    if isinstance(late, SummaryRequest):
+        return _of_models(asked, late, requests.get(asked.early))
     by = _table(late, asked)
     if asked.folder is None:
         early = requests[asked.early]
@@ -173,10 +165,34 @@ def _step(
 def _no_table(name: str, about: str) -> DataError:
     return DataError(
         f"{name!r} is no table that can be compared here.",
-        "Alarms are between two releases of counts or sums, or two of flows; a release of changes has its own.",
+        "Alarms are between two releases of counts or sums, of flows or of models; a release of changes has its own.",
         "Name another release.",
         about=about,
     )
+
+
+def _of_models(asked: AlarmsSection, late: SummaryRequest, early: PlannedRelease | None) -> AlarmStep:
+    """Alarms between two models of one plan and one formula."""
+    for name, given in (("folder", asked.folder), ("by", asked.by)):
+        if given is not None:
+            raise DataError(
+                f"{name} is given for models.",
+                "All effects of two models of the same plan are compared.",
+                "Leave it out.",
+                about=name,
+            )
+    _refuse_value(asked.value, ("estimate",))
+    if not isinstance(early, SummaryRequest) or isinstance(early.release, PosteriorSection):
+        raise _no_table(str(asked.early), "early")
+    assert isinstance(late.release, ModelSection)
+    if (early.release.formula, early.release.family) != (late.release.formula, late.release.family):
+        raise DataError(
+            f"{asked.early!r} is another model.",
+            "Effects of one formula and family can be compared.",
+            "Name a release of the same model of another time.",
+            about="early",
+        )
+    return AlarmStep(asked, late, EFFECTS, early=early)
 
 
 def _own_change(asked: AlarmsSection, late: FlowRequest) -> AlarmStep:
@@ -231,11 +247,7 @@ def _told(request: CountRequest | FlowRequest, by: tuple[str, ...]) -> dict[str,
     tables = request.details["tables"]
     if isinstance(request, CountRequest) and list(by) not in [list(query.by) for query in request.queries]:
         return {**{key: tables[0].get(key) for key in SAME}, "by": list(by), "levels": None}
-    return dict(tables[0] if isinstance(request, FlowRequest) else tables[_number(request, by)])
-
-
-def _number(request: CountRequest, by: Sequence[str]) -> int:
-    return [list(query.by) for query in request.queries].index(list(by))
+    return dict(tables[0] if isinstance(request, FlowRequest) else tables[table_number(request, by)])
 
 
 def _alike(early: Mapping[str, Any], late: Mapping[str, Any], name: str) -> None:
@@ -248,76 +260,6 @@ def _alike(early: Mapping[str, Any], late: Mapping[str, Any], name: str) -> None
             "Name a release that asks for the same of another time.",
             about="early",
         )
-
-
-def read_earlier(path: Path, name: str) -> EarlierTable:
-    """The table of a release in the output folder of another plan, whose files are as they were released."""
-    release = open_release(path / name)
-    tables = [of for of in release.tables("research") if "noise" in of.about]
-    if len(tables) != 1:
-        raise DataError(
-            f"{name!r} of that folder has {len(tables)} drawn tables in the research form.",
-            "One table is compared with one.",
-            "Name a release of one table of counts or sums.",
-            about="early",
-        )
-    [of] = tables
-    digest = sha256((path / name / MANIFEST).read_bytes()).hexdigest()
-    about = {**of.about, "release": name, "dataset": release.dataset, MANIFEST: digest}
-    table = of.read()
-    if release.about["parameters"].get("suppress"):
-        shown = next(each for each in release.tables("basic") if each.place == of.place).read()
-        value = "count" if "count" in shown.column_names else "sum"
-        table = table.append_column(LEFT_OUT, shown[value].is_null().cast("int8"))
-    return EarlierTable(about, table)
-
-
-def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) -> Numbers:
-    """Numbers of another plan's table; the constants of its noise are those that its release states."""
-    query, level = late.queries[_number(late, by)], float(late.release.level)
-    about: Any = {"level": level, "bounds_size": query.bounds_size}
-    found = from_constants(earlier.about, earlier.table, late.guarantee.unit, **about)
-    assert found.ends is not None
-    values = found.counts.ravel().astype(np.float64)
-    if LEFT_OUT in earlier.table.column_names:
-        values[np.array(earlier.table[LEFT_OUT], dtype=np.bool_)] = np.nan
-    return Numbers(_cells(earlier.table, by), values, found.ends)
-
-
-def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:
-    """Numbers of a release of the plan, from its published files; none where a rule of the agency leaves one out."""
-    if isinstance(request, FlowRequest):
-        table = request.published(folder, "research")
-        seen = table if request.release.suppress is None else request.published(folder, "basic")
-        numbers = [
-            np.nan if shown is None else each
-            for shown, each in zip(seen[value].to_pylist(), table[value].to_pylist(), strict=True)
-        ]
-        return Numbers(_cells(table, by), np.array(numbers, dtype=np.float64), _flow_ends(request, table, value))
-    drawn = [drawn_table(request, folder, number) for number in range(len(request.queries))]
-    found = next(each for each in (*drawn, *request.sums(drawn)) if each.by == by)
-    assert found.ends is not None  # of the research form
-    values = found.counts.ravel().astype(np.float64)
-    if request.release.suppress is not None:
-        names = [tuple(each) for _, each in request.places]
-        values[shown_tables(request, folder)[names.index(by)].left_out.ravel()] = np.nan
-    return Numbers(_cells(found.to_arrow(), by), values, found.ends)
-
-
-def _flow_ends(request: FlowRequest, table: pa.Table, value: str) -> Ends:
-    asked = {"epsilon": request.release.epsilon, "scale_share": request.release.scale_share}
-
-    def ends(level: float) -> tuple[Vector, Vector]:
-        again = request.query.prepare(**asked, level=level).again(table)
-        return next(each.ends for each in again.statistics() if each.name == value)
-
-    return ends
-
-
-def _cells(table: pa.Table, by: Sequence[str]) -> list[tuple[str, ...]]:
-    if not by:
-        return [()] * len(table)
-    return list(zip(*([str(each) for each in table[name].to_pylist()] for name in by), strict=True))
 
 
 def write_alarms(folder: Path, steps: Sequence[AlarmStep], formats: Sequence[Format]) -> None:

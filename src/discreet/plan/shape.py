@@ -287,7 +287,10 @@ class AlarmsSection(Section):
         None, description="The output folder of the plan that released `early`, where that is another plan."
     )
     by: Attributes | None = Field(None, description="Which table, where the releases have several.")
-    value: Text = Field("count", description="Which number: 'count', 'sum', 'change', or a flow such as 'destruction'.")
+    value: Text = Field(
+        "count",
+        description="Which number: 'count', 'sum', 'change', 'estimate' of models, or a flow such as 'destruction'.",
+    )
     rate: Probability | None = Field(
         None, description="The largest chance that a cell without a change raises an alarm; 0.1 without an `fdr`."
     )

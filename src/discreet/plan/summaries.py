@@ -121,11 +121,15 @@ class SummaryRequest:
             sampler=SUMMARY_SAMPLER,
         )
 
-    def results(self, folder: Path) -> Results:
-        """The answers, from the published files."""
+    def published(self, folder: Path) -> pa.Table:
+        """The answers as they were published, in full where that form is there."""
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
         path = next((folder / name for name in forms if (folder / name).exists()), folder / forms[0])
-        table = read_table(path, kind=path.suffix[1:], attributes=())
+        return read_table(path, kind=path.suffix[1:], attributes=())
+
+    def results(self, folder: Path) -> Results:
+        """The answers, from the published files."""
+        table = self.published(folder)
         return Results(
             flagged=_flagged(self.release.name, table),
             answers=[

@@ -24,6 +24,7 @@ from discreet.arrays import Mask, Vector
 from discreet.caveats import TWO, at_least
 from discreet.errors import DataError, concerning
 from discreet.faults import Argument
+from discreet.lmm.private.result import PrivateFit
 from discreet.release.files import MANIFEST
 from discreet.results import Result, tidy_table
 from discreet.tables.movement import MovementRelease
@@ -150,13 +151,16 @@ def changes_between(
     direction: Direction = "either",
     value: str = "count",
 ) -> SureChanges:
-    """Which counts of two private releases changed by more than their noise can explain.
+    """Which counts of two private releases changed by more than their noise can explain, or which effects of models.
 
     Parameters
     ----------
     early, late : two releases of counts or flows by the same attributes, folders of releases of counts, or published
         tables: the attributes, `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
-    by : the attributes that make a cell; known of a release, needed for tables.
+        Or two private models of one formula, whose errors have noise and sampling in them (see `model_changes`), or
+        their published tables with `value="estimate"`: the attributes, `estimate` and `std_error`.
+    by : the attributes that make a cell; known of a release, needed for tables. Of models a random term, or "term" for
+        the fixed effects; left out, the first random term.
     level : the probability with which the intervals hold; a release states it, and it is 0.95 for tables if it is left
         out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
@@ -198,7 +202,8 @@ def changes_between(
             about="level",
         )
     by = tuple(_attributes(releases[0]) if by is None and releases else by or ())
-    if not by:
+    models = isinstance(early, PrivateFit) or isinstance(late, PrivateFit)
+    if not by and not models:
         raise DataError(
             "The attributes that make a cell were not named.",
             "They are columns of both tables.",
@@ -216,7 +221,7 @@ def changes_between(
         if given is None:
             continue
         refuse_rate(given, name)
-        if not (_at_any_level(early, late, value) and early.by == late.by == by):
+        if not models and not (_at_any_level(early, late, value) and early.by == late.by == by):
             raise DataError(
                 (Argument(name, given), " is given for published tables."),
                 "Their ends are those of one level; other ends follow from releases of counts.",
@@ -224,9 +229,13 @@ def changes_between(
                 about=name,
             )
     chance = 2 * (1 - level) if rate is None else float(rate)
+    if models:
+        from discreet.utility.model_changes import model_changes
+
+        return _some(model_changes(early, late, by=by, rate=chance, fdr=fdr, least=least, direction=direction))
     if _at_any_level(early, late, value) and early.by == late.by == by:
         return _some(_of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction))
-    first, second = (_read(table, by, name, value) for table, name in ((early, "early"), (late, "late")))
+    first, second = (_read(table, by, name, value, level) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
     ends = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
@@ -366,13 +375,17 @@ def _attributes(release: CountRelease | MovementRelease) -> Sequence[str]:
     return release.by if isinstance(release, CountRelease) else release.keys.column_names
 
 
-def _read(table: Any, by: Sequence[str], name: str, value: str) -> dict[tuple[str, ...], tuple[float, float, float]]:
+def _read(
+    table: Any, by: Sequence[str], name: str, value: str, level: float
+) -> dict[tuple[str, ...], tuple[float, float, float]]:
     """Count, lower and upper end of each cell; NaN for an end that there is not."""
     data = table.to_arrow() if isinstance(table, CountRelease | MovementRelease) else table
     with concerning(name):
         frame = frames.open_frame(data, name=f"the {name} table")
     numbers = (value, "lower", "upper") if value in ("count", "sum") else (value, f"{value}_lower", f"{value}_upper")
-    wanted = (*by, *numbers)
+    if value == "estimate":
+        numbers = (value, "std_error", "std_error")
+    wanted = tuple(dict.fromkeys((*by, *numbers)))
     present = frame.collect_schema().names()
     frames.refuse(
         (frames.missing(each, present, name=f"the {name} table") for each in wanted if each not in present), about=name
@@ -386,5 +399,10 @@ def _read(table: Any, by: Sequence[str], name: str, value: str) -> dict[tuple[st
             "Name all of its attributes.",
             about="by",
         )
-    ends = ([np.nan if value is None else float(value) for value in read[each]] for each in numbers)
-    return dict(zip(keys, zip(*ends, strict=True), strict=True))
+    ends = [np.array([np.nan if value is None else float(value) for value in read[each]]) for each in numbers]
+    if value == "estimate":
+        from discreet.utility.model_changes import quantile
+
+        far = quantile(1 - level) * ends[1]
+        ends[1:] = [ends[0] - far, ends[0] + far]
+    return dict(zip(keys, zip(*(each.tolist() for each in ends), strict=True), strict=True))

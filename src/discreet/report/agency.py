@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.report.numbers import text
+from discreet.report.numbers import plural, text
 from discreet.report.page import Block, Heading, Prose, Table
 from discreet.tables.expected import three_digits
 
@@ -111,6 +111,6 @@ def in_short(name: str, each: AgencyTable) -> str:
     told = next(iter(each.found["numbers"].values()))
     rank = "" if told["rank"] is None else f", orders agree to {told['rank']:.3f}"
     return (
-        f"{name} beside {each.title}: {text(told['suppressed'])} cells that are suppressed there are published here; "
-        f"{text(told['published'])} are in both{rank}."
+        f"{name} beside {each.title}: {plural(told['suppressed'], 'cell')} suppressed there and published here; "
+        f"{plural(told['published'], 'cell')} in both{rank}."
     )

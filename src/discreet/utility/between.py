@@ -391,7 +391,7 @@ def _read(
         (frames.missing(each, present, name=f"the {name} table") for each in wanted if each not in present), about=name
     )
     read = frames.collect(frame.select(*wanted), step=f"read the {name} table").to_pydict()
-    keys = list(zip(*([str(value) for value in read[each]] for each in by), strict=True))
+    keys = list(zip(*(["" if value is None else str(value) for value in read[each]] for each in by), strict=True))
     if len(set(keys)) < len(keys):
         raise DataError(
             f"The {name} table has several rows for one cell of {', '.join(by)}.",

@@ -216,6 +216,28 @@ def test_columns_have_any_names(client: Any, csrf: Any, panel: Any) -> None:
     assert all(f'name="{key}" value="{name}"' in told for key, name in names.items() if key != "value")
 
 
+def test_effects_of_two_models_are_compared(client: Any, monkeypatch: Any) -> None:
+    def release(name: str, effect: float, formula: str = "y ~ 1 + (1 | county)") -> Any:
+        columns = {"effect": ["fixed", "random"], "group": [None, "county"], "term": ["(Intercept)", "c02"]}
+        table = pa.table({**columns, "estimate": [1.0, effect], "std_error": [0.1, 0.1], "flag": [None, None]})
+        about = {"parameters": {"kind": "model", "formula": formula}, "files": {"research.csv": ""}}
+        return SimpleNamespace(plan="p", name=name, about=about, tables=["x"], table=lambda _: table)
+
+    found = {
+        "one": release("one", 0.5),
+        "two": release("two", -0.5),
+        "odd": release("odd", 0.5, "y ~ 0 + (1 | county)"),
+    }
+    monkeypatch.setattr("discreet.web.published.published", lambda _: list(found.values()))
+    monkeypatch.setattr("discreet.web.published.release", lambda _desk, _plan, name: found[name])
+    text = client.get("/changes?before=p/one&after=p/two").text
+    assert "one: y ~ 1 + (1 | county)" in text and "1 of 2 cells changed by more than" in text
+    assert "county, c02" in text and "-1.424 to -0.576" in text
+    assert "0 of 2 cells changed" in client.get("/changes?before=p/one&after=p/two&least=0.6").text
+    for query in ("before=p/one&after=p/odd", "before=p/one&after=p/two&fdr=0.1", "before=p/one&after=p/two&least=1."):
+        assert client.get(f"/changes?{query}").status_code == 409
+
+
 def test_two_releases_that_cannot_be_compared_stay_chosen(client: Any, monkeypatch: Any) -> None:
     def release(name: str, column: str) -> Any:
         table = pa.table({column: ["A"], "count": [1], "lower": [0], "upper": [2]})

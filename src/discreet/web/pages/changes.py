@@ -22,7 +22,7 @@ from discreet.errors import DataError, DiscreetError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
 from discreet.tables.reopened import reopened
-from discreet.utility.between import changes_between
+from discreet.utility.between import SureChanges, changes_between
 from discreet.web import analyses, published
 from discreet.web.accounts import Person
 from discreet.web.published import Published, keys_of
@@ -105,13 +105,13 @@ def _form(
             compared = _compared(here, before, after, least, fdr)
         except DataError as error:
             status, differ = 409, refused(request, asking, error)
-    releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
+    releases = [each for each in published.published(here.desk) if _subject(each)]
     first, second = _usual(releases)
     return page(
         request,
         "changes.html",
         status,
-        releases=releases,
+        releases=[(f"{each.plan}/{each.name}", f"{each.name}: {', '.join(_subject(each))}") for each in releases],
         before=before or first,
         after=after or second,
         least=least[:LONGEST],
@@ -130,10 +130,18 @@ def _form(
 
 def _usual(releases: list[Published]) -> tuple[str, str]:
     """Two releases by the same attributes, the older first; the last two where there are none."""
-    by = {f"{each.plan}/{each.name}": each.about["parameters"]["tables"][0]["by"] for each in releases}
+    by = {f"{each.plan}/{each.name}": _subject(each) for each in releases}
     names = list(by)
     pairs = ((old, new) for i, new in enumerate(names) for old in names[i + 1 :] if by[old] == by[new])
     return next(pairs, (names[-1], names[0]) if names else ("", ""))
+
+
+def _subject(release: Published) -> list[str]:
+    """What a release is by: the attributes of a table of counts, the formula of a model; nothing of others."""
+    told = release.about["parameters"]
+    if told.get("kind") == "model":
+        return [str(told["formula"])]
+    return list(told["tables"][0]["by"]) if told.get("kind") == "count" else []
 
 
 @router.post("/changes")
@@ -254,6 +262,8 @@ def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
 def _compared(here: Here, before: str, after: str, least: str, fdr: str = "") -> dict[str, Any]:
     """Counts that changed by more than the noise of both releases can explain, then the largest other changes."""
     first, second = (_chosen(here, text) for text in (before, after))
+    if "model" in {each.about["parameters"].get("kind") for each in (first, second)}:
+        return _models(first, second, least, fdr)
     early, late = (each.table(each.tables[0]) for each in (first, second))
     keys = keys_of(early)
     if set(early.column_names) != set(late.column_names) or not keys:
@@ -271,11 +281,36 @@ def _compared(here: Here, before: str, after: str, least: str, fdr: str = "") ->
     else:
         levels = [float(Fraction(str(each.about["parameters"].get("level") or LEVEL))) for each in (first, second)]
         found = changes_between(early, late, by=keys, level=min(levels), **about)
+    return _shown(found, first, second, int, "{:,.0f}")
+
+
+def _models(first: Published, second: Published, least: str, fdr: str) -> dict[str, Any]:
+    """Effects of two models that changed by more than noise and sampling can explain."""
+    if _subject(first) != _subject(second):
+        raise DataError(
+            f"{first.name!r} and {second.name!r} are no models of one formula.",
+            "Changes are between the same effects.",
+            "Choose two releases of one model.",
+            about="second",
+        )
+    files = (
+        next((name for name in each.about["files"] if "research" in name), each.tables[0]) for each in (first, second)
+    )
+    tables = [each.table(name) for each, name in zip((first, second), files, strict=True)]
+    found = changes_between(
+        *tables, by=["group", "term"], value="estimate", level=LEVEL, least=_least(least), fdr=_share(fdr)
+    )
+    return _shown(found, first, second, lambda number: round(number, 4), "{:.3f}")
+
+
+def _shown(
+    found: SureChanges, first: Published, second: Published, number: Callable[[float], float], form: str
+) -> dict[str, Any]:
     rows = [
         {
-            "cell": ", ".join(str(row[key]) for key in keys),
-            **{name: int(row[name]) for name in ("before", "after", "change")},
-            "true change": f"{_told(row['low'])} to {_told(row['high'])}",
+            "cell": ", ".join(str(row[key]) for key in found.by if row[key]),
+            **{name: number(row[name]) for name in ("before", "after", "change")},
+            "true change": " to ".join("?" if row[end] is None else form.format(row[end]) for end in ("low", "high")),
             "alarm": "yes" if row["alarm"] else "no" if None not in (row["low"], row["high"]) else "not known",
         }
         for row in found.rows()[: max(TOP, min(int(found.alarm.sum()), MOST))]
@@ -306,16 +341,12 @@ def _drawn(release: Published) -> Any:
         return None
 
 
-def _told(end: float | None) -> str:
-    return "?" if end is None else f"{end:,.0f}"
-
-
 def _least(text: str) -> float:
-    """The least change of a count."""
-    if not re.fullmatch(r"[0-9]{0,9}", text.strip()):
+    """The least change of a count or an effect."""
+    if not re.fullmatch(r"[0-9]{0,9}|[0-9]{1,9}\.[0-9]{1,6}", text.strip()):
         raise DataError(
             f"{text[:20]!r} was sent as the least change.",
-            "It is a whole number of jobs.",
+            "It is a number of jobs, or of units of an effect.",
             "Leave it empty for any change.",
             about="least",
         )

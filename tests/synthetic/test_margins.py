@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.synthetic.contradictions import reconciled
 from discreet.synthetic.margins import Margin, fit, rounded
 from discreet.synthetic.sizes import SizeShape, shared, workforces
 
@@ -55,6 +56,16 @@ def test_contradictions_are_left_where_brute_force_finds_no_table() -> None:
     assert not possible
     found = fit([parts, whole], np.ones(2), rng=np.random.default_rng(1))
     assert sum(int(m.outside(found).sum()) for m in (parts, whole)) == 1
+
+
+def test_contradictions_give_way_in_every_part_of_a_table() -> None:
+    """Two parts that share no cell: what is mended in one says nothing about the other."""
+    parts = Margin.of(np.arange(4), np.full(4, 5.0), np.full(4, 4.0), np.full(4, 6.0))
+    whole = Margin.of(np.repeat([0, 1], 2), np.full(2, 20.0), np.full(2, 19.0), np.full(2, 21.0))
+    moved = reconciled([parts, whole], np.full(4, 5), np.ones(4, dtype=np.bool_))
+    most = moved[1].sums(moved[0].upper)
+    assert (most >= moved[1].lower).all()
+    assert (parts.upper.reshape(2, 2).sum(axis=1) < whole.lower).all(), "they contradict each other before"
 
 
 def test_no_more_sums_are_missed_than_the_true_table_misses() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -98,7 +99,7 @@ def test_rows_of_a_model_that_change_while_they_are_read_are_found(
     pq.write_table(rows, tmp_path / "rows.parquet")
     release = Account.release
 
-    def changing(self: Account, offer: Offer, data: object, *, name: str | None = None) -> object:
+    def changing(self: Account, offer: Offer[Any, Any, Any], data: object, *, name: str | None = None) -> object:
         pq.write_table(rows.slice(1), tmp_path / "rows.parquet")
         return release(self, offer, data, name=name)
 

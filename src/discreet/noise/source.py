@@ -78,6 +78,8 @@ class Choice:
         if not row.size:
             return row
         bits = (source.words(row.size) >> np.uint64(64 - FIRST)).astype(np.int64)
+        if row.min() == row.max():
+            return self._inverse(int(row[0]), bits, source)
         found = np.empty(row.size, dtype=np.int64)
         order = np.argsort(row, kind="stable")
         rows, starts = np.unique(row[order], return_index=True)
@@ -89,7 +91,7 @@ class Choice:
         """The first column whose cumulative weight lies above."""
         high = self._high[row]
         found = np.searchsorted(high, bits, side="right")
-        unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
+        unsure = np.flatnonzero((high[found - 1] == bits) & (found > 0))
         for place in unsure:
             number = int(bits[place]) << self._later | self._more(source)
             found[place] = bisect_right(self._total[row], number)

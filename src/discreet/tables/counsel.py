@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from discreet.errors import DataError
-from discreet.faults import Argument
+from discreet.faults import Argument, Spelled
 from discreet.hierarchy import Hierarchy, covers
 from discreet.privacy.losses import Number, exact
 from discreet.tables.advice import BudgetAdvice, Measure, advised
@@ -69,8 +69,15 @@ def advice_on(
         if found is None:
             raise DataError(
                 f"No sizes are public for the cells of the table by {', '.join(tables[i]) or 'nothing'}.",
-                "Advice rests on them: on a public table with these attributes and `jobs`, or on typical sizes.",
-                "Give such a table as sizes ([public] of a plan), or declare typical=[(cells, jobs, largest), ...].",
+                Spelled(
+                    "Advice rests on them: on a public table with these attributes and `jobs`, or on typical sizes.",
+                    plan="Advice rests on them: on a public table with these attributes and `jobs`.",
+                ),
+                Spelled(
+                    "Give such a table as sizes, or declare typical=[(cells, jobs, largest), ...].",
+                    plan="Name such a table under [public].",
+                    form="Ask for such a table among the public sizes of the source, or leave this table out.",
+                ),
                 about="sizes",
             )
         known[i] = found

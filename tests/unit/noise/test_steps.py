@@ -134,6 +134,13 @@ def test_a_choice_has_exactly_its_weights() -> None:
     assert np.abs(np.bincount(found[:40_000]) / 40_000 - [0.5, 0.25, 0.25]).max() < 0.02
 
 
+def test_one_row_alone_is_drawn_as_among_others() -> None:
+    choice = Choice(rounded(np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]])), bits=BITS)
+    for row in (0, 1):
+        alone = choice.draw(np.full(999, row), SeededSource(7))
+        assert np.array_equal(alone, choice.draw(np.append(np.full(999, row), 1 - row), SeededSource(7))[:999])
+
+
 @pytest.mark.parametrize("bits", [126, 256])
 def test_a_choice_takes_more_bits_where_the_first_decide_nothing(bits: int) -> None:
     """A weight of one in 2^bits is drawn where all bits are zero, and nowhere else."""

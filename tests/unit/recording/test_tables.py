@@ -134,7 +134,7 @@ DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 @pytest.fixture(autouse=True)
 def _calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants do not depend on data, and some are searched for."""
-    monkeypatch.setattr(query, "calibrate", lru_cache(query.calibrate))
+    monkeypatch.setattr(query, "part", lru_cache(query.part))
 
 
 def released(unit: Any, by: Any, ask: dict[str, Any]) -> Callable[[Workforce], tuple[Any, Any]]:

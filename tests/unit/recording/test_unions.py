@@ -115,7 +115,7 @@ def neighbours() -> Iterator[Workforce]:
 
 
 def test_the_draw_loses_what_was_charged(record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "calibrate", lru_cache(query.calibrate))
+    monkeypatch.setattr(query, "part", lru_cache(query.part))
 
     def release(workforce: Workforce) -> tuple[Any, Any]:
         done = (

@@ -20,6 +20,7 @@ from discreet.tables.advice import _mean_error
 from discreet.tables.cells import cell_statistics
 from discreet.tables.foresight import Calibrations, ErrorCurve, PublicCells
 from discreet.tables.workload import Workload
+from discreet.voices import FORM, PLAN, PYTHON
 from faults_of import about
 
 FINE, MIDDLE, COARSE = ("place", "sector"), ("sector",), ("ownership",)
@@ -208,6 +209,15 @@ def test_what_cannot_be_advised_on_is_refused(jobs: Jobs, options: dict[str, Any
     with pytest.raises((DataError, PrivacyError), check=about(subject)):
         opened.marginals("sector", ("sector", "ownership")).advise(**{"epsilon": 2, **options})
     assert not opened.account.ledger.entries() or opened.remaining.amounts["epsilon"] == 10_000
+
+
+def test_each_voice_says_where_sizes_come_from(jobs: Jobs) -> None:
+    with pytest.raises(DataError, check=about("sizes")) as caught:
+        session(jobs).marginals(FINE, MIDDLE).advise(epsilon=2)
+    python, plan, form = (
+        " ".join(fault.said(voice) for fault in caught.value.faults) for voice in (PYTHON, PLAN, FORM)
+    )
+    assert "typical=" in python and "[public]" in plan and not any(word in form for word in ("typical", "[public]"))
 
 
 def test_workers_are_advised_too(jobs: Jobs, sizes: pa.Table) -> None:

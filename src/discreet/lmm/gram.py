@@ -68,6 +68,8 @@ def grouped_products(
     cells: CellSums, group: Integers, groups: int, left: Sequence[Piece], right: Sequence[Piece], levels: Levels
 ) -> Matrix:
     """`left' right` within each group, shape `(groups, width of left, width of right)`."""
+    if not left or not right:  # no fixed effects
+        return np.zeros((groups, *(sum(piece.width(levels) for piece in pieces) for pieces in (left, right))))
     blocks = []
     for a in left:
         wide, at = a.width(levels), a.position(cells.codes, levels, cells.count)

@@ -243,6 +243,7 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"formula": "rate ~ industry + (quarter | county)", "method": "strict"}, FormulaError, "formula"),
         ({"formula": "rate ~ industry + (1 | county) + (1 | season)", "method": "paper"}, FitError, "formula"),
         ({"formula": "rate ~ 0 + quarter + (1 | county)"}, FormulaError, "formula"),
+        ({"formula": "rate ~ 0 + (1 | county)"}, FormulaError, "formula"),
         ({"formula": "log(rate) ~ industry"}, FormulaError, "formula"),
         ({"formula": "rate ~ rate + (1 | county)"}, FormulaError, "formula"),
         ({"formula": "rate ~ nothing"}, DataError, "formula"),

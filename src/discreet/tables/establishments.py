@@ -103,7 +103,7 @@ def histograms(
 
     itself = f"{jobs.schema.establishment} itself"
     copied = nw.col(jobs.schema.establishment).alias(itself)
-    schema = replace(jobs.schema, workplace_attributes=[*jobs.schema.workplace_attributes, itself])
+    schema = replace(jobs.schema, workplace_attributes=[*jobs.schema.listed, itself])
     if jobs.workplaces is None:
         known = None if jobs.known is None else jobs.known.with_columns(copied)
         jobs = replace(jobs, schema=schema, table=jobs.table.with_columns(copied), known=known)

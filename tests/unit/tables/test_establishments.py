@@ -68,3 +68,11 @@ def test_nothing_confidential_is_printed(jobs: Jobs) -> None:
 def test_unknown_attributes_are_refused(jobs: Jobs) -> None:
     with pytest.raises(DataError, check=about("workplace_by")):
         histograms(jobs, workplace_by=["plaza"])
+
+
+def test_levels_that_follow_from_a_code_are_levels_here_too() -> None:
+    schema = Schema(["code"], {}, hierarchy={"industry": {"levels": ["code", "sector"], "prefix": [2, 1]}})
+    rows = {"establishment": ["a", "a", "b", "c"], "worker": [1, 2, 3, 4], "code": ["11", "11", "12", "21"]}
+    firms = histograms(read_jobs(rows, schema=schema), workplace_by=["sector"])
+    assert firms.keys["sector"].to_pylist() == ["1", "2"]
+    assert firms.size.tolist() == [2, 1, 1]

@@ -72,7 +72,7 @@ def test_unknown_attributes_are_refused(jobs: Jobs) -> None:
 
 def test_levels_that_follow_from_a_code_are_levels_here_too() -> None:
     schema = Schema(["code"], {}, hierarchy={"industry": {"levels": ["code", "sector"], "prefix": [2, 1]}})
-    rows = {"establishment": ["a", "a", "b", "c"], "worker": [1, 2, 3, 4], "code": ["11", "11", "12", "21"]}
+    rows = {"workplace": ["a", "a", "b", "c"], "worker": [1, 2, 3, 4], "code": ["11", "11", "12", "21"]}
     firms = histograms(read_jobs(rows, schema=schema), workplace_by=["sector"])
     assert firms.keys["sector"].to_pylist() == ["1", "2"]
     assert firms.size.tolist() == [2, 1, 1]

@@ -70,7 +70,7 @@ class Result(ABC):
         return _frames("polars").from_arrow(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
-        """Write the table of `to_arrow` to a file: .csv, .parquet or .xlsx.
+        """Write the table of `to_arrow` to a file: .csv, .parquet or .xlsx, in small or capital letters.
 
         The file appears complete or not at all; an earlier one is replaced. Parquet and Excel files also hold what the
         release promises.
@@ -91,7 +91,8 @@ class Result(ABC):
                 about="path",
             )
         path = Path(path)
-        if path.suffix not in WRITERS:
+        ending = path.suffix.casefold()
+        if ending not in WRITERS:
             raise DataError(
                 f"A result cannot be saved as {path.name!r}.",
                 f"It is saved as {', '.join(WRITERS)}.",
@@ -107,7 +108,7 @@ class Result(ABC):
             )
         beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            WRITERS[path.suffix](self.to_arrow(), beside, _about(self))
+            WRITERS[ending](self.to_arrow(), beside, _about(self))
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)

@@ -229,6 +229,16 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: py
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["r.csv"]
 
 
+def test_an_ending_is_read_in_any_case(tmp_path: Path) -> None:
+    """Before, r.CSV was refused."""
+    result = made("mixed")
+    for name in ("r.CSV", "r.Parquet", "r.XLSX"):
+        plain = result.save(tmp_path / name.lower()).read_bytes()
+        path = result.save(tmp_path / f"loud-{name}")
+        assert path.name == f"loud-{name}" and path.read_bytes()[:4] == plain[:4]
+    assert len(list(tmp_path.iterdir())) == 6
+
+
 @pytest.mark.parametrize("name", ["r.doc", "r", "nowhere/r.csv"])
 def test_a_place_that_cannot_be_written_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, check=about("path")):

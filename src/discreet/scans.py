@@ -168,6 +168,8 @@ def _format(path: Path, *, name: str) -> str:
     known = {"parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
     if ending in known:
         return known[ending]
+    if ending not in OTHERS:
+        _find(path, name=name)
     what, remedy = OTHERS.get(ending, ("is not a table that can be opened", "Give one of these, or a frame."))
     raise DataError(
         f"{name} ends in {path.suffix!r}, which {what}.",
@@ -196,16 +198,20 @@ def _find(path: Path, *, name: str) -> None:
         found = os.path.isfile(path)  # noqa: PTH113
     if found:
         return
-    looked = path if is_folder else folder
-    there: list[str] = []
-    with suppress(OSError, ValueError):  # a folder that is missing, closed to this user, or no path
-        there = sorted(os.listdir(looked))  # noqa: PTH208
-    near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
     where = os.path.abspath(folder)  # noqa: PTH100
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "Check the name, or give the whole path."
+    hint = alike(path, among=path if is_folder else folder) or "Check the name, or give the whole path."
     asked = f"{name}: there is no {'Parquet file in' if is_folder else 'file'} {str(path)!r}."
     looked_in = f"{'A folder is a table of its Parquet files' if is_folder else f'It was looked for in {where!r}'}."
     raise DataError(asked, looked_in, hint)
+
+
+def alike(path: Path, *, among: Path) -> str:
+    """A question about names in a folder that a missing file may have; empty where none is like it."""
+    there: list[str] = []
+    with suppress(OSError, ValueError):  # a folder that is missing, closed to this user, or no path
+        there = sorted(os.listdir(among))  # noqa: PTH208
+    near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:

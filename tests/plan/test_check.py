@@ -328,6 +328,24 @@ def test_says_which_data_are_not_here(plan: Path, command) -> None:
     assert [(fault["line"], words in fault["message"]) for fault in told["missing"]] == [(5, True)]
 
 
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [
+        ("nowhere", "Bring it, or run the plan where it is."),
+        ("data/nowhere.csv", "Bring it, or run the plan where it is."),
+        ("data/job.parquet", "Did you mean 'jobs.parquet' or 'places.parquet'?"),
+    ],
+)
+def test_a_run_says_the_same_of_data_that_are_not_here(plan: Path, command, source: str, remedy: str) -> None:
+    """Before, `run` said of "nowhere" that it ends in '', which is not a table that can be opened."""
+    plan.write_text(plan.read_text().replace("data/jobs.parquet", source))
+    words = f"plan.toml:5: [data], source: {source!r} is not here: `run` needs it. {remedy}"
+    assert words in command("check", plan)[1]
+    code, _, err = command("run", plan)
+    assert code == 2 and err.splitlines()[-1] == words
+    assert not (plan.parent / "ledger.db").exists()
+
+
 @pytest.mark.parametrize("source", ["data/jobs.parquet", "data/job*.parquet", "data"])
 def test_data_that_are_here_are_not_missing(plan: Path, command, source: str) -> None:
     plan.write_text(plan.read_text().replace("data/jobs.parquet", source))

@@ -119,6 +119,8 @@ def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
     parquet.write_table(TABLE, tmp_path / "jobs.parquet")
     with pytest.raises(DataError, check=about(None, naming=("/job.parquet'", "'jobs.parquet'"))):
         open_frame(tmp_path / "job.parquet")
+    with pytest.raises(DataError, check=about(None, naming=("there is no file", "/jobs'"))):
+        open_frame(tmp_path / "jobs")  # before, it ended in '', which is not a table
     with pytest.raises(DataError, check=about(None, naming=("'.xlsx'", "CSV UTF-8"))):
         open_frame("jobs.xlsx")
     (tmp_path / "empty").mkdir()

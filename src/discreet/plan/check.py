@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from discreet.databases import one_moment
@@ -38,7 +39,7 @@ from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Groups, Rows
 from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
-from discreet.scans import is_csv
+from discreet.scans import alike, is_csv
 
 UNTYPED = (
     "A CSV file has no types: a response that is no number with a decimal point, such as 4,5, counts as the middle of "
@@ -298,5 +299,5 @@ def _missing(source: PlanSource) -> Iterator[Fault]:
         place = source.data(text)
         path = "" if isinstance(place, str) else str(place).partition("::")[0]
         if path and not (os.path.exists(path) or any(glob.iglob(path))):  # noqa: PTH110, PTH207 (no error, and globs)
-            words = f"{text!r} is not here: `run` needs it. Bring it, or run the plan where it is."
-            yield Fault(source.place("data", key), words)
+            remedy = alike(Path(path), among=Path(path).parent) or "Bring it, or run the plan where it is."
+            yield Fault(source.place("data", key), f"{text!r} is not here: `run` needs it.", remedy=remedy)

@@ -55,11 +55,16 @@ def moved() -> dc.Session:
     return session(dc.read_histories(rows, quarters=quarters, workplaces=places, schema=dc.Schema(["place"], {})))
 
 
+def with_kinds() -> dict[str, Any]:
+    data = rows()
+    h, y = np.arange(300) % 7, data["y"]
+    return data | {"h": h, "v": y + h / 3, "b": (y > 1).astype(float), "n": np.clip(y.round(), 0, 6)}
+
+
 def private(formula: str, bounds: tuple[float, float] = (-8, 8), **asked: Any) -> Any:
     """A released model, of which rows have a second factor, shares and counts."""
-    data = rows()
-    data |= {"h": np.arange(300) % 7, "b": (data["y"] > 1).astype(float), "n": np.clip(data["y"].round(), 0, 6)}
-    return dc.release_mixed(formula, data, bounds=bounds, epsilon=40, public=["x", "g", "h"], **{"seed": 1} | asked)
+    public = ["x", "g", "h"]
+    return dc.release_mixed(formula, with_kinds(), bounds=bounds, epsilon=40, public=public, **{"seed": 1} | asked)
 
 
 def of_groups() -> Any:
@@ -86,11 +91,15 @@ def change_frames() -> tuple[dict[str, list], dict[str, list]]:
 POSTERIOR: dict[str, Any] = {"formula": "y ~ x", "epsilon": 40, "seed": 1}
 MAKERS: dict[str, Callable[[], Any]] = {
     "mixed": lambda: dc.mixed(FORMULA, rows()),
+    "plain shares": lambda: dc.mixed("b ~ x + (1 | g)", with_kinds(), family="binomial"),
+    "plain events": lambda: dc.mixed("n ~ x + (1 | g)", with_kinds(), family="poisson"),
+    "plain crossed": lambda: dc.mixed("v ~ x + (1 | g) + (1 | h)", with_kinds()),
     "bayes": lambda: dc.mixed(FORMULA, rows(), prior=dc.Prior()),
+    "bayes crossed": lambda: dc.mixed("v ~ x + (1 | g) + (1 | h)", with_kinds(), prior=dc.Prior(), draws=400),
     "gibbs": lambda: dc.mixed(FORMULA, rows(), prior=dc.Prior(), method="gibbs", draws=400),
     "private mixed": lambda: dc.release_mixed(FORMULA, rows(), epsilon=40, bounds=(-8, 8), public=["x", "g"], seed=1),
     "slopes": lambda: private("y ~ x + (x | g)"),
-    "crossed": lambda: private("y ~ x + (1 | g) + (1 | h)"),
+    "crossed": lambda: private("v ~ x + (1 | g) + (1 | h)"),
     "shares": lambda: private("b ~ x + (1 | g)", (0, 1), family="binomial"),
     "rare events": lambda: private("n ~ x + (1 | g)", (0, 6), family="poisson"),
     "groups": of_groups,
@@ -116,7 +125,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "exceptions": lambda: dc.exception_report(*change_frames()),
     "comparison": lambda: dc.compare_large_changes(*change_frames(), cutoff=0.8, resamples=50),
 }
-RELEASES = [name for name in MAKERS if name not in ("mixed", "bayes", "gibbs", "exceptions", "comparison")]
+PLAIN = ("mixed", "plain shares", "plain events", "plain crossed", "bayes", "bayes crossed", "gibbs")
+RELEASES = [name for name in MAKERS if name not in (*PLAIN, "exceptions", "comparison")]
 _made: dict[str, Any] = {}
 
 
@@ -186,6 +196,21 @@ def test_private_plain_and_posterior_fits_join() -> None:
         assert len(joined) == len(tables[0]) == len(tables[1]) == len(tables[2])
         estimates = joined.select(pl.col("^estimate.*$")).to_numpy()
         assert np.abs(estimates - estimates[:, :1]).max() < 1
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("plain shares", "shares"), ("plain events", "rare events"), ("plain crossed", "crossed", "bayes crossed")],
+)
+def test_fits_of_every_kind_join_with_the_effects_of_their_levels(names: tuple[str, ...]) -> None:
+    fits = [made(name) for name in names]
+    for levels in (False, True):
+        keys = [{tuple(row[key] for key in KEYS) for row in fit.tidy(levels=levels).to_pylist()} for fit in fits]
+        assert all(each == keys[0] for each in keys)
+    assert all(fit.to_arrow().equals(fit.tidy(levels=True)) for fit in fits)
+    for fit in fits:
+        errors = [row["std_error"] for row in fit.tidy(levels=True).to_pylist() if row["effect"] == "random"]
+        assert len(errors) == (19 if "crossed" in names else 12) and all(error > 0 for error in errors)
 
 
 def test_intervals_are_those_of_95_per_cent() -> None:

@@ -26,6 +26,7 @@ class GeneralisedFit(LikelihoodFit):
     names, beta, covariance : fixed effects on the scale of the link, and their covariance.
     dropped : names of fixed columns left out because they are combinations of others.
     random : one `RandomEffects` per random term, in the formula's order; effects are conditional modes.
+    effect_variances : per term, prediction variances (levels, q, q) at the estimated variances of the effects.
     own : parameters of the family: `size` of the negative binomial, the share of `extra zeros`.
     criterion : -2 log-likelihood.
     rows : number of observations.
@@ -40,6 +41,7 @@ class GeneralisedFit(LikelihoodFit):
     covariance: Matrix
     dropped: tuple[str, ...]
     random: tuple[RandomEffects, ...]
+    effect_variances: tuple[Matrix, ...]
     own: Mapping[str, float]
     criterion: float
     rows: int
@@ -87,21 +89,15 @@ class GeneralisedFit(LikelihoodFit):
     def _mean(self, link: Vector) -> Vector:
         return family(self.family).mean(link, self.centred[2])
 
-    def tidy(self) -> Any:
-        """One row for each fixed effect, variance, covariance and parameter of the family."""
-        from discreet.lmm.summary import estimates
+    def tidy(self, *, levels: bool = False) -> Any:
+        """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
+        from discreet.lmm.summary import tidy_of_general
 
-        rows: list[tuple[Any, ...]] = [("fixed", None, n, None, v, self.se[n]) for n, v in self.fixed.items()]
-        for term in self.random:
-            q = len(term.names)
-            rows += [("variance", term.group, term.names[i], None, term.covariance[i, i], None) for i in range(q)]
-            rows += [
-                ("covariance", term.group, f"{term.names[i]}, {term.names[j]}", None, term.covariance[i, j], None)
-                for i in range(q)
-                for j in range(i + 1, q)
-            ]
-        rows += [("parameter", None, name, None, value, None) for name, value in self.own.items()]
-        return estimates(rows)
+        return tidy_of_general(self, levels=levels)
+
+    def to_arrow(self) -> Any:
+        """Every estimate, with the effects of all levels."""
+        return self.tidy(levels=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimates as plain values, ready for JSON."""

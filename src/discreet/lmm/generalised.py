@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Vector
+from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
@@ -18,12 +18,13 @@ from discreet.lmm.estimate import refuse_unidentifiable
 from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
-from discreet.lmm.laplace import Problem, Term, mode
+from discreet.lmm.laplace import Mode, Problem, Term, mode
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.matrix import dense
-from discreet.lmm.origin import Origin, origin
+from discreet.lmm.origin import Origin, basis, origin
 from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
+from discreet.lmm.sparse import blocks_of
 
 MOST_POINTS = 100  # of the quadrature
 MOST = 2.0**53  # the largest count: doubles have every whole number up to it
@@ -92,6 +93,7 @@ def generalised(
         random=tuple(
             RandomEffects.of(random, T @ T.T, b) for random, T, b in zip(design.random, triangles, effects, strict=True)
         ),
+        effect_variances=_variances(problem, at, second[: len(beta), : len(beta)], design),
         own=dict((named | shares)[name] for name in law.own),
         criterion=2 * value + _constant(law, y, weight),
         rows=rows.count,
@@ -107,6 +109,20 @@ def generalised(
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=3)
     return fit
+
+
+def _variances(problem: Problem, at: Mode, fixed: Matrix, design: Design) -> tuple[Matrix, ...]:
+    """Per term, prediction variances of its effects: about the mode, and as errors of fixed effects move the mode."""
+    blocks, _ = blocks_of(at.gram, *at.factor.inverse())
+    pulled = np.stack([problem.gathered(at.T, at.law.curve * column) for column in problem.X.T], axis=1)
+    moved = at.factor.back(*at.factor.reduce(pulled))
+    found, start = [], 0
+    for random, T, block in zip(design.random, at.T, blocks, strict=True):
+        levels, q, _ = block.shape
+        own = moved[start : (start := start + levels * q)].reshape(levels, q, -1)
+        back = np.linalg.inv(basis(random)) @ T
+        found.append(back @ (block + own @ fixed @ own.transpose(0, 2, 1)) @ back.T)
+    return tuple(found)
 
 
 def _family(name: str) -> Family:

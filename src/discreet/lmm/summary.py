@@ -11,6 +11,7 @@ import numpy as np
 from discreet.results import normal_ends, tidy_table
 
 if TYPE_CHECKING:
+    from discreet.arrays import Matrix
     from discreet.lmm.effects import RandomEffects
     from discreet.lmm.fit import MixedFit
     from discreet.lmm.general_fit import GeneralisedFit
@@ -18,6 +19,28 @@ if TYPE_CHECKING:
 
 def tidy(fit: MixedFit, *, levels: bool) -> Any:
     """One row per fixed effect, variance and covariance, and per level's effect if asked."""
+    rows = _fixed_and_variances(fit)
+    if fit.residual is None or fit.autocorrelation is not None:
+        rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    else:
+        own = fit.residual.variances(fit.sigma2)
+        rows += [("variance", "Residual", None, name.removeprefix("Residual: "), v, None) for name, v in own.items()]
+    if fit.autocorrelation is not None:
+        rows.append(("parameter", None, "autocorrelation", None, fit.autocorrelation, None))
+    return estimates(rows + (_levels(fit.random, [free for free, _ in fit.effect_variances]) if levels else []))
+
+
+def tidy_of_general(fit: GeneralisedFit, *, levels: bool) -> Any:
+    """The same, with the parameters of the family in the residual variance's place.
+
+    The dispersion of shares and of Poisson counts is one by their law; private fits estimate it.
+    """
+    own = fit.own or {"dispersion": 1.0}
+    rows = _fixed_and_variances(fit) + [("parameter", None, name, None, value, None) for name, value in own.items()]
+    return estimates(rows + (_levels(fit.random, fit.effect_variances) if levels else []))
+
+
+def _fixed_and_variances(fit: MixedFit | GeneralisedFit) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = [
         ("fixed", None, name, None, value, fit.se[name]) for name, value in fit.fixed.items()
     ]
@@ -27,20 +50,18 @@ def tidy(fit: MixedFit, *, levels: bool) -> Any:
             ("covariance", term.group, f"{term.names[i]}, {term.names[j]}", None, term.covariance[i, j], None)
             for i, j in combinations(range(len(term.names)), 2)
         ]
-    if fit.residual is None or fit.autocorrelation is not None:
-        rows.append(("variance", "Residual", None, None, fit.sigma2, None))
-    else:
-        own = fit.residual.variances(fit.sigma2)
-        rows += [("variance", "Residual", None, name.removeprefix("Residual: "), v, None) for name, v in own.items()]
-    if fit.autocorrelation is not None:
-        rows.append(("parameter", None, "autocorrelation", None, fit.autocorrelation, None))
-    if levels:
-        for term, (free, _) in zip(fit.random, fit.effect_variances, strict=True):
-            for i, name in enumerate(term.names):
-                errors = np.sqrt(np.maximum(free[:, i, i], 0)).tolist()
-                found = zip(term.levels, term.values[:, i].tolist(), errors, strict=True)
-                rows += [("random", term.group, name, level, value, error) for level, value, error in found]
-    return estimates(rows)
+    return rows
+
+
+def _levels(random: Sequence[RandomEffects], variances: Sequence[Matrix]) -> list[tuple[Any, ...]]:
+    """The effects of all levels, with the variances of their errors (levels, q, q)."""
+    rows: list[tuple[Any, ...]] = []
+    for term, variance in zip(random, variances, strict=True):
+        for i, name in enumerate(term.names):
+            errors = np.sqrt(np.maximum(variance[:, i, i], 0)).tolist()
+            found = zip(term.levels, term.values[:, i].tolist(), errors, strict=True)
+            rows += [("random", term.group, name, level, value, error) for level, value, error in found]
+    return rows
 
 
 def estimates(rows: Sequence[tuple[Any, ...]], *, flags: Sequence[str | None] | None = None) -> Any:

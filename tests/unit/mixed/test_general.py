@@ -102,7 +102,26 @@ def test_a_fit_predicts_what_it_fitted() -> None:
     with pytest.raises(DataError, check=about("data")):
         fit.predict(new)
     assert fit.predict(new, new_levels="zero") == pytest.approx(fit.predict(new, level="marginal"))
-    assert "poisson" in fit.summary() and fit.tidy().num_rows == 3
+    assert "poisson" in fit.summary() and fit.tidy().num_rows == 4
+
+
+def test_effects_of_levels_have_the_errors_that_their_law_has() -> None:
+    """Against the joint law of a level's effect and the fixed effects, which Laplace's approximation makes normal."""
+    data, rng = rows(), np.random.default_rng(1)
+    effects = rng.normal(size=(10, 2))[data["g"]]
+    link = effects[:, 0] + effects[:, 1] * data["x"]
+    fit = dc.mixed("b ~ x + (x | g)", data | {"b": (rng.logistic(size=200) < link) * 1}, family="binomial")
+    (term,), mean = fit.random, fit.fitted
+    Z = np.zeros((200, 20))
+    for column, values in enumerate((np.ones(200), data["x"])):
+        Z[np.arange(200), 2 * data["g"] + column] = values
+    weight, X = mean * (1 - mean), np.stack([np.ones(200), data["x"]], axis=1)
+    known = np.linalg.inv((Z.T * weight) @ Z + np.kron(np.eye(10), np.linalg.inv(term.covariance)))
+    moved = known @ (Z.T * weight) @ X
+    whole = np.diag(known + moved @ fit.covariance @ moved.T).reshape(10, 2)
+    told = [r["std_error"] for r in fit.to_arrow().to_pylist() if r["effect"] == "random"]
+    np.testing.assert_allclose(np.array(told).reshape(2, 10).T, np.sqrt(whole), rtol=1e-6)
+    assert (whole > np.diag(known).reshape(10, 2)).all()
 
 
 @pytest.mark.parametrize(

@@ -120,24 +120,35 @@ class BayesTerms(Result):
     def _variance_draws(self, name: str) -> Matrix:
         return np.asarray(self.chains.variances[:, :, self.variances.index(name)])
 
-    def tidy(self) -> Any:
-        """The posterior in the columns of `discreet.results.COLUMNS`."""
-        kinds: list[tuple[str, str | None, str | None]] = [("fixed", None, name) for name in self.fit.names]
-        kinds += [("variance", name, None) for name in self.variances[::-1]]
+    def tidy(self, *, levels: bool = False) -> Any:
+        """The posterior in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
+        kinds: list[tuple[str, str | None, str | None, str | None]] = [
+            ("fixed", None, name, None) for name in self.fit.names
+        ]
+        kinds += [("variance", term.group, term.names[0], None) for term in self.fit.random]
+        kinds.append(("variance", "Residual", None, None))
         laws = [self.coefficient(name) for name in self.fit.names]
-        laws += [DrawnMarginal(self._variance_draws(name)) for name in self.variances[::-1]]
+        laws += [DrawnMarginal(self._variance_draws(name)) for name in (*self.variances[1:], "Residual")]
+        for at, term in enumerate(self.fit.random if levels else ()):
+            kinds += [("random", term.group, term.names[0], level) for level in term.levels]
+            laws += [DrawnMarginal(draws) for draws in np.moveaxis(self._effects(at), 2, 0)]
+        effect, group, name, level = (list(column) for column in zip(*kinds, strict=True))
         ends = [law.quantile(ENDS).tolist() for law in laws]
         return tidy_table(
-            effect=[kind for kind, _, _ in kinds],
-            group=[group for _, group, _ in kinds],
-            term=[term for _, _, term in kinds],
-            level=[None] * len(kinds),
+            effect=effect,
+            group=group,
+            term=name,
+            level=level,
             estimate=[law.mean for law in laws],
             std_error=[law.sd for law in laws],
             lower=[low for low, _ in ends],
             upper=[high for _, high in ends],
             flag=["not converged" if law.rhat > RHAT_LIMIT else None for law in laws],
         )
+
+    def to_arrow(self) -> Any:
+        """Every posterior, with the effects of all levels."""
+        return self.tidy(levels=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimates as plain values, ready for JSON; no rows and no effects of single levels."""

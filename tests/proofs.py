@@ -1,6 +1,8 @@
 """Which source a proof covers: `covers:` lines at the head of docs/proofs, with a hash of what the code computes.
 
-Comments, docstrings, blank lines and where names are imported from are not part of it. When a covered file changes,
+A line names a file, or one function of it, as in `tables/query.py::CountQuery._hidden`. What decides outside of the
+mechanisms how much noise there is, `DECIDES`, stands in every proof of one. Comments, docstrings, blank lines, where
+names are imported from and the words of a function's refusals are not part of a hash. When what is covered changes,
 `tests/unit/test_proofs.py` fails. Read the proof again; then write the new hashes with
 
     python tests/proofs.py
@@ -15,11 +17,25 @@ import sys
 import tokenize
 from hashlib import sha256
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "discreet"
 PROOFS = ROOT / "docs" / "proofs"
-LINE = re.compile(r"^covers: (?P<file>\S+\.py) sha256:(?P<hash>\S*)$", re.MULTILINE)
+LINE = re.compile(r"^covers: (?P<file>\S+\.py(::\S+)?) sha256:(?P<hash>\S*)$", re.MULTILINE)
+DECIDES = (
+    "tables/query.py::CountQuery._hidden",
+    "tables/query.py::CountQuery._draw",
+    "tables/query.py::CountQuery.concerns_workers",
+    "tables/query.py::CountQuery.levels",
+    "tables/query.py::CountQuery.prepare",
+    "tables/query.py::CountQuery.statistics",
+    "tables/calibration.py::part",
+    "tables/cells.py::Cells.pairs",
+    "tables/cells.py::_by_cell",
+    "tables/cells.py::_assemble",
+)
+"""Which contribution is hidden, how large it is, and with which part of epsilon."""
 
 
 def computes(source: str) -> str:
@@ -42,9 +58,30 @@ def computes(source: str) -> str:
     return "\n".join([*sorted(names), *(line for line in kept if line)])
 
 
-def hashed(file: str) -> str:
-    """The hash of a module, given by its path below src/discreet."""
-    return sha256(computes((SOURCE / file).read_text(encoding="utf-8")).encode()).hexdigest()
+def function(source: str, name: str) -> str:
+    """The text of one function of a module, or of one method: of its refusals the kind, and not the words."""
+    found: ast.AST = ast.parse(source)
+    for part in name.split("."):
+        named = [each for each in getattr(found, "body", ()) if getattr(each, "name", None) == part]
+        if len(named) != 1:
+            raise LookupError(f"{name} is there {len(named)} times")
+        (found,) = named
+    assert isinstance(found, ast.FunctionDef)
+    lines = source.splitlines()
+    for node in ast.walk(found):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            start = lines[node.lineno - 1][: node.col_offset]
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+            lines[node.lineno - 1] = f"{start}raise {ast.unparse(node.exc.func)}"
+    first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
+    return dedent("\n".join(lines[first - 1 : found.end_lineno]))
+
+
+def hashed(covers: str) -> str:
+    """The hash of a module, given by its path below src/discreet, or of a function of it."""
+    file, _, name = covers.partition("::")
+    source = (SOURCE / file).read_text(encoding="utf-8")
+    return sha256(computes(function(source, name) if name else source).encode()).hexdigest()
 
 
 def covered(proof: Path) -> dict[str, str]:

@@ -59,6 +59,34 @@ def test_every_mechanism_is_covered_with_all_that_it_is_built_on(kind: type[Mech
     assert needed <= covered.keys()
 
 
+@pytest.mark.parametrize("kind", [*OURS, NoisySizes], ids=lambda kind: kind.name)
+def test_every_mechanism_is_covered_with_what_decides_how_much_it_hides(kind: type[Mechanism]) -> None:
+    """The law of the noise is a mechanism's own. What it is scaled by, and its part of epsilon, are decided outside."""
+    covered = proofs().covered(ROOT / kind.proof)
+    assert not [each for each in proofs().DECIDES if each not in covered]
+
+
+def test_less_noise_parts_a_proof_from_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, changed = proofs().SOURCE, tmp_path / "tables" / "query.py"
+    query = (source / "tables" / "query.py").read_text(encoding="utf-8")
+    hidden = "tables/query.py::CountQuery._hidden"
+    stated = proofs().hashed(hidden)
+    changed.parent.mkdir()
+    monkeypatch.setattr(proofs(), "SOURCE", tmp_path)
+    for text, becomes, same in (
+        ("        return cells.largest\n", "        return cells.largest // 2\n", False),
+        ("if strong and self.concerns_workers:", "if strong:", False),
+        ("def bounds_size(", "def bounding_size(", True),
+        ("times what it has in the cell.", "times its share of the cell.", True),
+    ):
+        assert query.count(text) == 1, text
+        changed.write_text(query.replace(text, becomes), encoding="utf-8")
+        assert (proofs().hashed(hidden) == stated) is same
+    changed.write_text(query.replace("def _hidden(", "def _concealed("), encoding="utf-8")
+    with pytest.raises(LookupError):
+        proofs().hashed(hidden)
+
+
 MODULE = '''"""Words."""
 from a import b
 

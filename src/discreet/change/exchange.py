@@ -51,6 +51,9 @@ WHOLE = 1e-7
 EQUAL = 1e-12
 """Leads that differ by less are equal; rounding must not decide."""
 
+TIED = 1e-9
+"""Negatives beside a positive, as a share of all, below which there are none; rounding must not make ties."""
+
 
 def leads(
     positive: ArrayLike,
@@ -112,7 +115,11 @@ def _drawn(
     exchanges: int,
     rng: np.random.Generator,
 ) -> Vector:
-    """Randomised p-values: of exchanges with the same lead, a share drawn at random counts as larger."""
+    """Randomised p-values: of exchanges with the same lead, a share drawn at random counts as larger.
+
+    Ties are broken at random too. Left as they are, all positives of a tie would share the luck of one method's ties.
+    """
+    x = np.stack([row if len(np.unique(row)) == len(row) else _untied(row, rng) for row in x])
     share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
     added = [
         (roc.contributions(row[g], row[~g], *fpr) + WHOLE * roc.contributions(row[g], row[~g], 0.0, 1.0)) * share
@@ -126,6 +133,13 @@ def _drawn(
     same = np.abs(made - lead) <= EQUAL
     larger = (made > lead) & ~same
     return np.asarray((larger.sum(axis=0) + rng.random() * (1 + same.sum(axis=0))) / (1 + exchanges))
+
+
+def _untied(row: Vector, rng: np.random.Generator) -> Vector:
+    """Ranks, in which the order of equal scores is drawn."""
+    rank = np.empty(len(row))
+    rank[np.lexsort((rng.random(len(row)), row))] = np.arange(len(row))
+    return rank
 
 
 def least(methods: int, positives: int) -> float:
@@ -153,25 +167,38 @@ def _of_all_cases(g: Mask, x: Matrix, lo: float, hi: float, exchanges: int, rng:
 
 
 class ExchangedRanks:
-    """Cases whose ranks change names: how many negatives rank above a positive is read off their sorted ranks."""
+    """Cases whose ranks change names: how many negatives rank above a positive is read off how they fill the ranks.
+
+    Tied cases share the ranks from the first of them to the last, each of them evenly. So ties of one method stay ties
+    beside those of another, which begin and end at slightly different ranks.
+    """
 
     def __init__(self, g: Mask, x: Matrix, lo: float, hi: float) -> None:
-        rank = roc.midranks(x)
-        self.negatives, self.positives, self.range = rank[:, ~g], rank[:, g], (lo, hi)
+        order = np.sort(x, axis=1)
+        first, last = (
+            np.stack([np.searchsorted(*each, side=side) for each in zip(order, x, strict=True)])
+            for side in ("left", "right")
+        )
+        self.negatives, self.positives, self.range = (first[:, ~g], last[:, ~g]), (first[:, g], last[:, g]), (lo, hi)
 
     def areas(self, negatives: Integers, positives: Integers) -> Matrix:
         """Areas by name, from whose ranks each name has, of shape (exchanges, methods, cases)."""
         found = np.empty(negatives.shape[:2])
         cases, others = negatives.shape[-1], positives.shape[-1]
-        row = np.arange(len(negatives))[:, None]
-        apart = row * (cases + others + 1.0)  # more than any rank: exchanges are sorted one after another
+        row, edges = np.arange(len(negatives))[:, None], cases + others + 1
         for name in range(negatives.shape[1]):
-            ranks = np.sort(self.negatives[negatives[:, name], np.arange(cases)], axis=1) + apart
-            own = self.positives[positives[:, name], np.arange(others)] + apart
-            above, beside = (
-                ((row + 1) * cases - np.searchsorted(ranks.ravel(), own, side=side)) / cases
-                for side in ("right", "left")
+            first, last = (each[negatives[:, name], np.arange(cases)] for each in self.negatives)
+            share = (1 / (last - first)).ravel()
+            begun, ended = (
+                np.bincount((each + row * edges).ravel(), share, len(row) * edges).reshape(-1, edges)
+                for each in (first, last)
             )
+            filled = np.cumsum(begun - ended, axis=1)  # negatives per rank, then below each edge between ranks
+            below = np.cumsum(filled, axis=1) - filled
+            beside, above = (
+                1 - below[row, each[positives[:, name], np.arange(others)]] / cases for each in self.positives
+            )
+            beside = np.where(beside - above > TIED, beside, above)
             added = roc.added(above, beside, *self.range) + WHOLE * (1 - (above + beside) / 2)
             found[:, name] = added.mean(axis=1)
         return found

@@ -65,6 +65,27 @@ def test_ties_and_scales_do_not_matter(shape):
         assert np.mean(np.array(found) <= LEVEL) <= ALLOWED
 
 
+@pytest.mark.parametrize("positives", [1, 2])
+def test_tied_scores_of_equal_methods_are_not_told_apart(positives):
+    """Ties stay ties as names are exchanged, also if two methods tie unlike numbers of cases."""
+    rng, positive = np.random.default_rng(7), np.arange(200 + positives) < positives
+    found = [
+        exchange.leads(positive, np.round(rng.normal(size=(2, len(positive))) + positive), exchanges=99, rng=rng).min()
+        for _ in range(100)
+    ]
+    assert np.mean(np.array(found) <= 0.05) <= 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_randomised_p_values_of_alarms_that_are_yes_or_no_have_their_level():
+    rng, positive = np.random.default_rng(5), np.arange(202) < 2
+    found = []
+    for _ in range(TRIALS):
+        scores = 0.9 * rng.normal(size=202) + 0.45 * rng.normal(size=(2, 202)) + positive > 0
+        found.append(exchange.leads(positive, scores.astype(float), exchanges=99, rng=rng, randomised=True).min())
+    for level in (0.1, 0.5):
+        assert abs(np.mean(np.array(found) <= level) - level) < 3.5 * np.sqrt(level * (1 - level) / TRIALS), level
+
+
 def test_by_enumeration(monkeypatch):
     """Two methods, four positives: the lead is among the sixteen that signs can make."""
     rng = np.random.default_rng(0)
@@ -92,19 +113,25 @@ def test_names_that_keep_their_ranks_have_their_areas():
 
 
 def test_exchanged_names_have_the_areas_of_their_ranks():
-    """To the last digits: rounding must not decide between leads that are equal."""
+    """To the last digits: rounding must not decide between leads that are equal. Ties share their ranks evenly."""
     rng = np.random.default_rng(3)
     positive = np.arange(60) < 5
     scores = np.round(rng.normal(size=(3, 60)) + positive, 1)
     names = np.arange(3)[None, :, None]
     whose = [rng.permuted(np.broadcast_to(names, (20, 3, cases)), axis=1) for cases in (55, 5)]
     found = exchange.ExchangedRanks(positive, scores, 0.0, 0.2).areas(*whose)
-    ranks = rankdata(scores, axis=1)
+    ends = rankdata(scores, "min", axis=1) - 1.0, rankdata(scores, "max", axis=1).astype(float)
     for one, negatives, positives in zip(found, *whose, strict=True):
-        exchanged = np.take_along_axis(ranks, np.concatenate([positives, negatives], axis=1), axis=0)
-        whole = roc.partial_area(positive, exchanged, 0.0, 1.0)
-        expected = roc.partial_area(positive, exchanged, 0.0, 0.2) + exchange.WHOLE * whole
-        assert one == pytest.approx(expected, abs=exchange.EQUAL, rel=0)
+        order = np.concatenate([positives, negatives], axis=1)
+        first, last = (np.take_along_axis(each, order, axis=0) for each in ends)
+        for name in range(3):
+            low, high = first[name, 5:], last[name, 5:]
+            beside, above = (
+                np.array([np.clip((high - edge) / (high - low), 0, 1).mean() for edge in each[name, :5]])
+                for each in (first, last)
+            )
+            expected = roc.added(above, beside, 0.0, 0.2) + exchange.WHOLE * (1 - (above + beside) / 2)
+            assert one[name] == pytest.approx(expected.mean(), abs=exchange.EQUAL, rel=0)
 
 
 def test_a_better_method_is_found_whatever_the_number_of_positives(monkeypatch):

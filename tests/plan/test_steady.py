@@ -69,6 +69,54 @@ def test_a_file_that_is_written_during_a_run_is_found_and_nothing_is_spent(
     assert len(run(plan).publications) == 3  # now it is whole
 
 
+def as_folder(plan: Path) -> Callable[[], object]:
+    """The jobs as a folder of files, which gets another one: a worker again."""
+    jobs = plan.parent / "data" / "jobs.parquet"
+    rows = pq.read_table(jobs)
+    folder = plan.parent / "data" / "parts"
+    folder.mkdir()
+    jobs.rename(folder / "one.parquet")
+    plan.write_text(plan.read_text().replace("data/jobs.parquet", "data/parts"))
+    return lambda: pq.write_table(rows.slice(0, 1), folder / "two.parquet")
+
+
+def as_database(plan: Path) -> Callable[[], object]:
+    """The jobs as a table of a DuckDB file, which another takes the place of."""
+    import duckdb
+
+    jobs = pq.read_table(plan.parent / "data" / "jobs.parquet")
+    file = plan.parent / "data" / "jobs.duckdb"
+
+    def write(path: Path, rows: pa.Table) -> Path:
+        with duckdb.connect(str(path)) as connection:
+            connection.register("rows", rows)
+            connection.execute("CREATE TABLE jobs AS FROM rows")
+        return path
+
+    write(file, jobs)
+    plan.write_text(plan.read_text().replace("data/jobs.parquet", "data/jobs.duckdb::jobs"))
+    return lambda: write(file.with_name("new.duckdb"), jobs.slice(1)).replace(file)
+
+
+@pytest.mark.parametrize("kind", [as_folder, as_database])
+def test_a_folder_with_a_new_file_and_another_database_of_the_same_name_are_found(
+    plan: Path, kind: Callable[[Path], Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the check of rows and the counts."""
+    replace, read = kind(plan), run_module._read
+
+    def changing(*given: Any) -> Any:
+        found = read(*given)
+        replace()
+        return found
+
+    monkeypatch.setattr(run_module, "_read", changing)
+    with pytest.raises(PlanError, match=r"\[data\], source.*written to"):
+        run(plan)
+    assert charges(plan) == 0
+    assert not (plan.parent / "out").exists()
+
+
 def test_a_time_that_was_set_back_hides_nothing(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same name, same size, same time of writing."""
     path, read = plan.parent / "data" / "jobs.parquet", run_module._read

@@ -216,6 +216,20 @@ def test_a_changed_release_is_refused(released: Path, tmp_path: Path) -> None:
         dc.synthesize(copy, tmp_path / "synthetic.parquet")
 
 
+def test_two_periods_are_not_put_together(released: Path, tmp_path: Path) -> None:
+    """Numbers of jobs of two quarters would be taken for two counts of the same jobs."""
+    import shutil
+
+    for name, period in (("sexes", "2026-Q1"), ("jobs", "2026-Q2")):
+        known = Path(shutil.copytree(released / name, tmp_path / "out" / name)) / "release.json"
+        told = json.loads(known.read_text())
+        told["parameters"]["period"] = period
+        known.write_text(json.dumps(told))
+    with pytest.raises(DataError, match="'2026-Q1', '2026-Q2'", check=about("release")):
+        dc.synthesize(tmp_path / "out", tmp_path / "synthetic.parquet")
+    assert dc.synthesize(tmp_path / "out" / "sexes", tmp_path / "synthetic.parquet").path.exists()
+
+
 @pytest.mark.full_size
 def test_ten_million_jobs_in_bounded_memory(tmp_path: Path) -> None:
     """One workplace cell has half of them: it is written in parts."""

@@ -171,6 +171,11 @@ class ReleaseFolder:
         return str(self._parameters.get("kind", "value"))
 
     @property
+    def period(self) -> str | None:
+        """The year, quarter or month that it is about; None where that was not said."""
+        return self._parameters.get("period")
+
+    @property
     def level(self) -> Fraction | None:
         """The probability of the intervals."""
         level = self._parameters.get("level")

@@ -109,6 +109,14 @@ class JointCells:
 
 def sources(releases: Sequence[ReleaseFolder]) -> list[TableRows]:
     """Every table of counts or sums, in the drawn form if that was released."""
+    periods = sorted({str(release.period or "no period") for release in releases})
+    if len(periods) > 1:
+        raise DataError(
+            f"The releases are about different periods: {', '.join(map(repr, periods))}.",
+            "Synthetic jobs are those of one period.",
+            "Give the folder of one release, or of those about one period.",
+            about="release",
+        )
     forms = [{of.form for form in FORMS for of in _tables(release, form)} for release in releases]
     raw = all({*known} & {*AS_DRAWN} or not known for known in forms)
     chosen = AS_DRAWN if raw else FORMS[:1]

@@ -22,7 +22,7 @@ from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
-from discreet.ledger.openings import second_opening
+from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
 from discreet.ledger.periods import Period, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
@@ -122,7 +122,7 @@ class Ledger:
                     f"A budget under {unit.key} was asked for {dataset!r}, which has one under {other.unit}.",
                     "Losses under different units or alphas do not add up, so neither total would bound what the "
                     "data give away.",
-                    "Release under the first unit, or pass allow_second_unit=True, which is recorded.",
+                    OTHER_UNIT,
                     about="unit",
                 )
             return self._set_budget(
@@ -331,13 +331,7 @@ class Ledger:
         key = unit if isinstance(unit, str) else getattr(unit, "key", type(unit).__name__)
         budget = self._account(page, named(dataset, "dataset"), key)
         if budget is None:
-            there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
-            raise PrivacyError(
-                f"{dataset!r} has no budget under {key}.",
-                f"The ledger has these: {there}.",
-                "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`.",
-                about="dataset",
-            )
+            raise PrivacyError(no_budget(dataset, key, self._accounts(page)), about="dataset")
         return budget
 
     def _only_account(self, page: LedgerTransaction, dataset: str) -> Budget:

@@ -6,11 +6,13 @@ replays the book.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.errors import BudgetExceeded, PrivacyError
+from discreet.faults import Sentence, Spelled
 from discreet.ledger.periods import Policy
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
 
@@ -40,13 +42,15 @@ class Budget:
 
     def confirmed(self, total: Loss, policy: Policy | None) -> Budget:
         """This budget, if it is what is asked for again; without a policy, the one that is there stays."""
-        if policy not in (None, self.policy):
+        if policy is not None and policy != self.policy:
             raise PrivacyError(
-                f"Another amount for each {'period' if policy is None else policy.each} was asked for "
-                f"{self.dataset!r} than its budget has.",
+                f"Another amount for each {policy.each} was asked for {self.dataset!r} than its budget has.",
                 "A budget is opened once.",
-                "Use what it has, or change it on purpose with `ledger.change_budget(..., policy=..., "
-                "reason=..., confirmed_by=...)`.",
+                (
+                    "Use what it has, or ",
+                    changed(self.dataset, {f"per {policy.each}": policy.limit}, "policy=..., "),
+                    ".",
+                ),
                 about="policy",
             )
         if type(self.total) is not type(total) or self.total != total:
@@ -54,8 +58,7 @@ class Budget:
                 f"A budget of {amounts(total)} was asked for {self.dataset!r}, which has one of "
                 f"{amounts(self.total)} under {self.unit} with {amounts(self.spent)} spent.",
                 "A budget is opened once.",
-                "Use that total, or change it on purpose with `ledger.change_budget(..., reason=..., "
-                "confirmed_by=...)`.",
+                ("Use that total, or ", changed(self.dataset, total.amounts), "."),
                 about="total",
             )
         return self
@@ -143,7 +146,7 @@ class Budget:
             "Ask for less, or ask the owner of the data to change the policy in the ledger.",
         )
 
-    def _refusal(self, price: Loss, release: str) -> tuple[str, str, str]:
+    def _refusal(self, price: Loss, release: str) -> tuple[str, str, Sentence]:
         left = self.remaining.amounts
         missing = {name: asked - left.get(name, Fraction(0)) for name, asked in price.amounts.items()}
         short = ", ".join(f"{name}={readable(gap)}" for name, gap in missing.items() if gap > 0)
@@ -153,9 +156,26 @@ class Budget:
             f"\n  Requested:  {amounts(price)}\n"
             f"  Remaining:  {amounts(self.remaining)}\n"
             f"  Difference: {short}\nNothing was spent.",
-            f"{advice}, or ask the owner of the data to raise the budget with "
-            "`ledger.change_budget(..., reason=..., confirmed_by=...)`.",
+            (f"{advice}, or ask the owner of the data to raise the budget with ", CHANGE, "."),
         )
+
+
+CHANGE = Spelled(
+    "`ledger.change_budget(..., reason=..., confirmed_by=...)`",
+    plan="`discreet ledger budget`",
+    command="`discreet ledger budget`",
+)
+
+
+def changed(dataset: str, new: Mapping[str, Fraction], keywords: str = "") -> Spelled:
+    """How each reader changes an open budget on purpose: a call, the owner of the data, a command."""
+    options = " ".join(f"--{name.replace(' ', '-')} {amount}" for name, amount in new.items())
+    return Spelled(
+        f"change it on purpose with `ledger.change_budget(..., {keywords}reason=..., confirmed_by=...)`",
+        plan="ask the owner of the data to change it in the ledger (`discreet ledger budget`), with a reason",
+        command="change it on purpose with "
+        f"`discreet ledger budget LEDGER {shlex.quote(dataset)} {options} --reason WHY --confirmed-by NAME`",
+    )
 
 
 def amounts(loss: Loss) -> str:

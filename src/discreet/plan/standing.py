@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
-from discreet.faults import Fault
+from discreet.faults import Fault, Sentence
 from discreet.ledger import Budget, Entry, Ledger, Policy
 from discreet.ledger.budget import amounts, readable
-from discreet.ledger.openings import second_opening
+from discreet.ledger.openings import OTHER_UNIT, second_opening
 from discreet.plan.changed import changed
 from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile, PlanSource
@@ -238,10 +238,11 @@ def _other_total(known: Budget, asked: Loss) -> str:
     )
 
 
-def _other_unit(known: Budget, asked: str) -> str:
+def _other_unit(known: Budget, asked: str) -> Sentence:
     return (
         f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
-        "not add up. Use that unit, or ask the owner of the data to open a second budget in the ledger."
+        "not add up. ",
+        *OTHER_UNIT,
     )
 
 

@@ -25,6 +25,7 @@ from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Argument
 from discreet.frames import collect
 from discreet.ledger import Ledger
+from discreet.ledger.openings import OTHER_NAME
 
 Content: TypeAlias = Callable[[], str | None]
 """The hash of a data set's content, computed when it is asked for; None where it is not known."""
@@ -78,8 +79,7 @@ def open_once(ledger: Ledger, *, dataset: str, content: Content | None, **budget
                 raise PrivacyError(
                     (f"The ledger has a budget of {other!r}, and ", Argument("dataset", dataset), " is the same rows."),
                     "All releases of one data set are paid from one budget.",
-                    "Use that name. If they are other data, open their budget with "
-                    "`ledger.open_budget(..., allow_second_opening=True)`, which is recorded.",
+                    OTHER_NAME,
                     about="dataset",
                 )
     ledger.open_budget(dataset=dataset, **budget)

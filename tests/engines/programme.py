@@ -172,7 +172,7 @@ if __name__ == "__main__":
 
     account.SystemSource = lambda: Same(SEED)
     try:
-        run(sys.argv[1], progress=lambda step, done, steps: print(step, flush=True))
+        run(sys.argv[1], progress=lambda step, share: print(step, flush=True))
     except DiscreetError as error:
         print(f"refused: {error}", flush=True)
         sys.exit(2)

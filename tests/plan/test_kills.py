@@ -138,7 +138,7 @@ def test_runs_at_once_all_end_well(tmp_path: Path, toys, runner, step: str) -> N
     steps: list[str] = []
     with ThreadPoolExecutor(2) as pool:
         third = pool.submit(run, plan)
-        second = run(plan, progress=lambda step, done, total: steps.append(step))
+        second = run(plan, progress=lambda step, share: steps.append(step))
         assert third.result().publications == second.publications
     code, said = runner.wait()
     assert code == 0, said

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 
@@ -22,7 +23,8 @@ def carry_out(plan: Path) -> int:
 
     print(os.getpid(), flush=True)
     try:
-        run(plan, progress=lambda step, done, steps: print(f"{done} {step}", flush=True))
+        done = count()
+        run(plan, progress=lambda step, share: print(f"{next(done)} {step}", flush=True))
     except DiscreetError as error:
         print(f"refused: {error}", flush=True)
         return 2

@@ -25,7 +25,7 @@ SOURCE = ROOT / "src" / "discreet"
 LAYERS = [
     {"voices"},
     {"faults"},
-    {"errors", "arrays", "chart", "caveats", "later", "names"},
+    {"errors", "arrays", "chart", "caveats", "later", "progress", "names"},
     {"arguments", "extras", "delimited", "hierarchy", "magnitude"},
     {"databases"},
     {"scans"},

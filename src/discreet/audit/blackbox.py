@@ -23,6 +23,7 @@ from discreet.bayes.spending import whole
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
 from discreet.privacy.losses import Number, exact
+from discreet.progress import Progress, silent
 
 Likelier: TypeAlias = Literal["a", "b"]
 
@@ -103,7 +104,7 @@ def blackbox(
     trials: int = TRIALS,
     confidence: float = 0.99,
     many: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> AuditVerdict:
     """Bound the epsilon of `mechanism` between the data sets `a` and `b` from below.
 
@@ -116,7 +117,7 @@ def blackbox(
     trials : runs on each data set, half of them to learn and half to count.
     confidence : of the bound.
     many : the mechanism is called as mechanism(data, n) instead and returns n outputs at once.
-    progress : called with the share of runs done.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -208,7 +209,7 @@ class Event:
 
 
 def _refuse_what_never_runs(mechanism: Callable[..., Any], a: Any, b: Any, many: bool) -> None:
-    runs = [output for data in (a, b) for output in _run(mechanism, data, FIRST, many, 0.0, None)]
+    runs = [output for data in (a, b) for output in _run(mechanism, data, FIRST, many, 0.0, silent)]
     if all(isinstance(output, Failure) for output in runs):
         raise DataError(
             f"The mechanism raised {runs[0].error} in each of {len(runs)} runs, so there is nothing to compare.",
@@ -219,12 +220,11 @@ def _refuse_what_never_runs(mechanism: Callable[..., Any], a: Any, b: Any, many:
 
 
 def _run(
-    mechanism: Callable[..., Any], data: Any, n: int, many: bool, done: float, progress: Callable[[float], None] | None
+    mechanism: Callable[..., Any], data: Any, n: int, many: bool, done: float, progress: Progress
 ) -> Sequence[Any]:
-    tell = progress or (lambda share: None)
     if many:
         outputs = _guarded(mechanism, data, n)
-        tell(done + 0.25)
+        progress("running the mechanism", done + 0.25)
         if isinstance(outputs, Failure):
             return [outputs] * n
         if not hasattr(outputs, "__len__") or len(outputs) != n:
@@ -240,7 +240,7 @@ def _run(
         outputs.append(_guarded(mechanism, data))
         if time.monotonic() - told > OFTEN:
             told = time.monotonic()
-            tell(done + 0.25 * (i + 1) / n)
+            progress("running the mechanism", done + 0.25 * (i + 1) / n)
     return outputs
 
 

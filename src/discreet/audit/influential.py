@@ -7,7 +7,6 @@ what chance alone gives, the noise floor. Without Monte Carlo error: `audit.post
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +21,7 @@ from discreet.bayes.blmm.gibbs import Chains, gibbs
 from discreet.bayes.spending import whole
 from discreet.errors import DataError
 from discreet.lmm.influence import Influential, influential
+from discreet.progress import Progress, silent
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,7 @@ def monte_carlo_audit(
     warmup: int | None = None,
     bins: int = 20,
     seed: int = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress = silent,
 ) -> MonteCarloAudit:
     """Delete rows in turn and compare sampled posteriors: the published method.
 
@@ -110,7 +110,7 @@ def monte_carlo_audit(
     draws, warmup : draws kept in each chain, and those before them, by default as many.
     bins : of equal probability in each posterior with all rows.
     seed : of the chains.
-    progress : called with the share of chains done.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -130,10 +130,9 @@ def monte_carlo_audit(
         )
     rng = np.random.default_rng(seed)
     chosen = influential(model.fit) if rows is None else rows
-    tell = progress or (lambda share: None)
     steps = len(chosen.rows) + 2
     benchmark = gibbs(model.posterior, draws=draws, chains=2, warmup=warmup, rng=rng)
-    tell(2 / steps)
+    progress("sampling without rows", 2 / steps)
     edges = draw_bins(benchmark.u[0], bins)
     replicate = counts(benchmark.u[1], edges)
     group, x, y = model.design(chosen.rows)
@@ -148,7 +147,7 @@ def monte_carlo_audit(
         extremes.append((int(found.min()), int(found.max())))
         if epsilons[-1] == max(epsilons):
             worst = found
-        tell((i + 3) / steps)
+        progress("sampling without rows", (i + 3) / steps)
     return MonteCarloAudit(
         draws, chosen.rows, chosen.reasons, np.array(epsilons), np.array(extremes), replicate, worst, benchmark
     )

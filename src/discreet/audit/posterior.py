@@ -9,7 +9,7 @@ published method. The figure is empirical: it speaks of these data and these del
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from discreet.bayes.spending import whole
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.lmm.influence import influential
+from discreet.progress import Progress, silent
 
 CHUNK = 8_192  # rows deleted together
 EXAMINED = 64  # rows whose effect on every group is computed
@@ -34,7 +35,6 @@ ABOVE = (0.1, 1.0)  # figures that a group's rows are counted by
 KIND = "empirical"
 WARNING = "An empirical figure for these data and these deletions; not a privacy guarantee."
 
-Tell = Callable[[float], None]
 Deleted: TypeAlias = Literal["all", "influential"] | Sequence[int] | Integers
 
 
@@ -166,7 +166,7 @@ def audit_posterior(
     bins: int = 20,
     examined: int = EXAMINED,
     refinements: int = REFINEMENTS,
-    progress: Tell | None = None,
+    progress: Progress = silent,
 ) -> PosteriorAudit:
     """Delete rows in turn and compare the posteriors of all random effects, without Monte Carlo error.
 
@@ -214,8 +214,7 @@ def audit_posterior(
         change = np.minimum(bins * rest.bound(found), 1.0)
         with np.errstate(divide="ignore"):
             elsewhere[here] = -np.log1p(-change)
-        if progress:
-            progress(0.9 * (start + len(y)) / count)
+        progress("deleting rows", 0.9 * (start + len(y)) / count)
     half = max(examined // 2, 1)
     chosen = dict.fromkeys([*np.argsort(-own)[:half].tolist(), *np.argsort(-elsewhere)[:half].tolist()])
     findings = sorted(examine(model, deleted[list(chosen)].tolist(), edges), key=lambda finding: -finding.epsilon)
@@ -224,8 +223,7 @@ def audit_posterior(
         finer = replace(model, found=model.posterior.refined())
         again = {"bins": bins, "examined": examined, "refinements": refinements - 1}
         return audit_posterior(finer, rows=deleted, **again, progress=progress)
-    if progress:
-        progress(1.0)
+    progress("deleting rows", 1.0)
     return PosteriorAudit(bins, deleted, groups, model.levels, own, elsewhere, tuple(findings), floor)
 
 

@@ -19,7 +19,7 @@ from discreet.change import judged
 from discreet.change.alarms import BARELY, ListLength, alarms
 from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
-from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.forecasters import QUICK, forecast_cases
 from discreet.change.indicators import Beside
 from discreet.change.judged import Rules
 from discreet.change.levels import Unrepeated, branching
@@ -28,6 +28,7 @@ from discreet.change.roc import Range
 from discreet.change.scored import Gold, Scale, Scored, score
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
+from discreet.progress import Progress, silent
 from discreet.results import Result, rows_table, tidy_table
 
 LEARN = 12
@@ -146,7 +147,7 @@ def backtest_changes(
     indicators: Sequence[str] = (),
     known: Sequence[str] = (),
     calendar: Any = None,
-    progress: Progress = lambda step, share: None,
+    progress: Progress = silent,
 ) -> Backtest:
     """Make the lists of past periods as a report would have made them, and count the right alarms.
 

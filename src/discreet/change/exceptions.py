@@ -21,7 +21,7 @@ from discreet.change import judged, listed, roc
 from discreet.change.alarms import BARELY, ListLength, alarms
 from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
-from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.forecasters import QUICK, forecast_cases
 from discreet.change.indicators import NAMES, Beside
 from discreet.change.judged import Rules
 from discreet.change.levels import Unrepeated, branching
@@ -31,6 +31,7 @@ from discreet.change.roc import Curve, Range
 from discreet.change.scored import Gold, Scale, Scored, score
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
+from discreet.progress import Progress, silent
 from discreet.results import Result, rows_table, tidy_table
 
 
@@ -257,7 +258,7 @@ def exception_report(
     indicators: Sequence[str] = (),
     known: Sequence[str] = (),
     calendar: Any = None,
-    progress: Progress = lambda step, share: None,
+    progress: Progress = silent,
 ) -> ExceptionReport:
     """Rank the coming period's series by alarm and flag those worth a look.
 

@@ -27,9 +27,9 @@ from discreet.change.panel import Gaps, TidyPanel, read_panel
 from discreet.change.seasons import Seasons, adjusted, restored
 from discreet.errors import DataError
 from discreet.extras import needs
+from discreet.progress import Progress, silent
 
 Method: TypeAlias = Callable[[Matrix, Integers, int, int], Matrix]
-Progress: TypeAlias = Callable[[str, float], None]
 
 QUICK = ("seasonal_naive", "ses", "damped", "theta", "tsb", "ses_pauc")
 """The methods of a report by default. Without `ses_pauc` fewer alarms are right on real panels."""
@@ -124,7 +124,7 @@ def forecast_panel(
     season: int | None = None,
     past: int = 12,
     gaps: Gaps = "skip",
-    progress: Progress = lambda step, share: None,
+    progress: Progress = silent,
 ) -> Any:
     """Forecast the last `past` periods of every series and the one `horizon` after the panel's end.
 
@@ -178,7 +178,7 @@ def forecast_cases(
     horizon: int = 1,
     season: int | None = None,
     past: int = 12,
-    progress: Progress = lambda step, share: None,
+    progress: Progress = silent,
 ) -> Cases:
     """The same as cases, ready to be judged."""
     methods = members(methods)
@@ -222,13 +222,13 @@ def _share(progress: Progress, name: str, done: int, of: int, share: float) -> N
 
 
 def _built_in(
-    name: str, panel: TidyPanel, origins: Integers, horizon: int, season: int, progress: Callable[[float], None]
+    name: str, panel: TidyPanel, origins: Integers, horizon: int, season: int, tell: Callable[[float], None]
 ) -> Matrix:
     done = 0
 
     def work(values: Matrix) -> Matrix:
         nonlocal done
-        progress(done / len(panel))
+        tell(done / len(panel))
         done += len(values)
         return ON_NUMPY[name](values, origins, horizon, season)
 

@@ -47,7 +47,7 @@ def blackbox_command(
             trials=trials,
             confidence=confidence,
             many=many,
-            progress=lambda share: bar.update(task, completed=share),
+            progress=lambda _, share: bar.update(task, completed=share),
         )
     typer.echo(json.dumps({"function": function, **verdict.to_dict()}) if as_json else f"{function}: {verdict}")
     raise typer.Exit(1 if verdict.refuted else 0)

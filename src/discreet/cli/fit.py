@@ -284,8 +284,8 @@ def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) 
 
     with Console(stderr=True).status("Releasing") as status:
 
-        def progress(done: int, of: int) -> None:
-            status.update(f"Releasing: {done:,} of {of:,} blocks")
+        def progress(step: str, share: float) -> None:
+            status.update(f"Releasing: {step}")
 
         found = release_mixed(formula, data, progress=progress, **asked)
     if "ledger" not in asked:

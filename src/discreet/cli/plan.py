@@ -140,13 +140,13 @@ def run(
 
     from discreet.plan.run import run as carry_out
 
-    with faults_as_json(as_json, verdict="can_run"), progress_bar(counted=True) as bar:
+    with faults_as_json(as_json, verdict="can_run"), progress_bar() as bar:
         task = bar.add_task("read the plan", total=None)
         outcome = carry_out(
             path,
             dry_run=dry_run,
             changed_data=changed_data,
-            progress=lambda step, done, steps: bar.update(task, description=step, completed=done, total=steps),
+            progress=lambda step, share: bar.update(task, description=step, completed=share, total=1.0),
         )
     if as_json:
         typer.echo(json.dumps(outcome.to_dict(), indent=2))
@@ -175,7 +175,9 @@ def verify(
     from discreet.review.verdict import verify_bundle
 
     with faults_as_json(as_json, verdict="holds"), Console(stderr=True).status("verifying") as status:
-        findings = verify_bundle(bundle, ledger=ledger, progress=lambda subject: status.update(f"verifying {subject}"))
+        findings = verify_bundle(
+            bundle, ledger=ledger, progress=lambda subject, _: status.update(f"verifying {subject}")
+        )
     wrong, open_claims = (sum(found.state == state for found in findings) for state in ("WRONG", "not checked"))
     if as_json:
         rows = [

@@ -47,14 +47,18 @@ def posterior_command(
         refuse_other_fits(model)
         assert isinstance(model, BayesMixed)
         bar.update(task, description="deleting every row in turn")
-        found = audit_posterior(model, bins=bins, progress=lambda share: bar.update(task, completed=share))
+        found = audit_posterior(model, bins=bins, progress=lambda _, share: bar.update(task, completed=share))
         told: dict[str, Any] = {"formula": formula, "prior": str(prior), **found.to_dict()}
         if draws:
             bar.update(task, description="sampling without influential rows", completed=0.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the text and the JSON carry the same notes
                 sampled = monte_carlo_audit(
-                    model, draws=draws, bins=bins, seed=seed, progress=lambda share: bar.update(task, completed=share)
+                    model,
+                    draws=draws,
+                    bins=bins,
+                    seed=seed,
+                    progress=lambda _, share: bar.update(task, completed=share),
                 )
             told["monte_carlo"] = sampled.to_dict()
     if as_json:

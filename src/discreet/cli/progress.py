@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def progress_bar(*, counted: bool = False) -> Progress:
-    """A bar for tasks that know their share; `counted` shows how many of how many steps are done."""
+def progress_bar() -> Progress:
+    """A bar for tasks that know their share."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    counts = (MofNCompleteColumn(),) if counted else ()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), *counts, TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)

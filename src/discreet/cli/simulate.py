@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from discreet.cli.progress import progress_bar
+from discreet.progress import Progress
 
 app = typer.Typer(
     name="simulate",
@@ -111,10 +112,10 @@ def regression(
     )
 
 
-def _run(out: Path, as_json: bool, write: Callable[[Callable[[int, int], None]], dict[str, Any]]) -> None:
-    with progress_bar(counted=True) as bar:
+def _run(out: Path, as_json: bool, write: Callable[[Progress], dict[str, Any]]) -> None:
+    with progress_bar() as bar:
         task = bar.add_task("rows", total=None)
-        done = write(lambda rows, total: bar.update(task, completed=rows, total=total))
+        done = write(lambda step, share: bar.update(task, description=step, completed=share, total=1.0))
     if as_json:
         typer.echo(json.dumps({**done, "out": str(out)}))
     else:

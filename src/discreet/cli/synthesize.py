@@ -79,7 +79,7 @@ def synthesize(
                 sizes=shape,
                 ledger=ledger,
                 force=force,
-                progress=lambda rows, total: bar.update(task, completed=rows, total=total),
+                progress=lambda step, share: bar.update(task, description=step, completed=share, total=1.0),
             )
     if as_json:
         told = {"file": str(done.path), "jobs": done.jobs, "establishments": done.establishments, "met": done.met}

@@ -9,7 +9,6 @@ its fixed part reproduces its response. All these are counted, none is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from discreet.lmm.gram import products
 from discreet.lmm.matrix import dense
 from discreet.lmm.origin import Origin
 from discreet.lmm.reml import best_ratio, estimable, independent, profile
+from discreet.progress import Progress, silent
 
 CHUNK_NUMBERS = 500_000  # dense design entries worked on at a time: 4 MB stay in cache
 
@@ -102,7 +102,7 @@ def fit_blocks(
     blocks: int,
     seed: int,
     method: Method = "REML",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = silent,
 ) -> Blocks:
     """Fit a model with one random intercept to each of `blocks` random disjoint blocks of floor(N / blocks) rows."""
     frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
@@ -145,8 +145,8 @@ def fit_blocks(
         chosen = order[start : start + per_chunk]
         with np.errstate(all="ignore"):
             parts.append(fit_chunk(rows, design, origin, chosen, start, reml=method == "REML"))
-        if progress:
-            progress(start + len(chosen), blocks)
+        done = start + len(chosen)
+        progress(f"{done:,} of {blocks:,} blocks", done / blocks)
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     fitted = np.isfinite(joined["effect"])
     joined |= {name: joined[name][fitted] for name in ("block", "level", "effect")}

@@ -19,6 +19,7 @@ from discreet.formula.design import Piece
 from discreet.lmm.gram import grouped_products
 from discreet.lmm.matrix import dense
 from discreet.lmm.reml import LARGEST, SMALLEST, GroupCurve, best_ratio, estimable, profile
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
@@ -53,9 +54,7 @@ class Refits:
         return self.effects_of(np.arange(len(self.criterion)) if refits is None else np.asarray(refits))
 
 
-def leave_groups_out(
-    fit: MixedFit, groups: Integers | None = None, *, progress: Callable[[int, int], None] | None = None
-) -> Refits:
+def leave_groups_out(fit: MixedFit, groups: Integers | None = None, *, progress: Progress = silent) -> Refits:
     """Refit without each group in turn (all of them by default), by removing its sums from the moments."""
     moments = fit.moments
     which = np.arange(len(moments.n)) if groups is None else np.asarray(groups)
@@ -68,7 +67,7 @@ def leave_groups_out(
     return _refit(fit, which, joint, sums, moments.n[which], progress)
 
 
-def leave_rows_out(fit: MixedFit, rows: Integers, *, progress: Callable[[int, int], None] | None = None) -> Refits:
+def leave_rows_out(fit: MixedFit, rows: Integers, *, progress: Progress = silent) -> Refits:
     """Refit without each of the given rows in turn."""
     rows = np.asarray(rows)
     design = fit.design
@@ -154,7 +153,7 @@ def _refit(
     joint: Matrix,
     sums: Matrix,
     n: Vector,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress,
 ) -> Refits:
     """Refit without the rows summed up in `joint`, `sums` and `n`, one removal per entry, all from `group`."""
     moments, reml = fit.moments, fit.method == "REML"
@@ -218,7 +217,7 @@ def _refit(
         known = np.isfinite(moved).any(axis=1)
         changed[at[known]] = np.nanargmax(moved[known], axis=1)
         change[at[known]] = np.nanmax(moved[known], axis=1)
-        if progress:
-            progress(int(at[-1]) + 1, size)
+        done = int(at[-1]) + 1
+        progress(f"{done:,} of {size:,} refits", done / size)
     beta = fit.origin.beta(centred)
     return Refits(fit.names, beta, variances, criterion, change, changed, effects_of)

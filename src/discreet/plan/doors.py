@@ -8,7 +8,8 @@ from discreet.arguments import of_kinds
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.file import PlanFile
 from discreet.plan.reading import read_plan
-from discreet.plan.run import Progress, RunResult, run
+from discreet.plan.run import RunResult, run
+from discreet.progress import Progress, silent
 
 
 @of_kinds
@@ -37,7 +38,7 @@ def run_plan(
     *,
     dry_run: bool = False,
     changed_data: bool = False,
-    progress: Progress = lambda step, done, steps: None,
+    progress: Progress = silent,
 ) -> RunResult:
     """Release everything in a plan that is not released yet.
 
@@ -48,7 +49,7 @@ def run_plan(
     plan : the plan's file, or what `read_plan` made of it.
     dry_run : stop before anything is written or spent.
     changed_data : resume an interrupted run although its data have changed since.
-    progress : called with what is being done, how many steps are done and how many there are.
+    progress : called with what is being done and the share of the steps that are done.
 
     Returns
     -------

@@ -9,12 +9,12 @@ is paid for and reads only what it still needs. Report and bundle are made from 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from discreet.databases import one_moment
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
@@ -36,14 +36,12 @@ from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.privacy.losses import Loss
+from discreet.progress import Progress, silent
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept
 from discreet.release.known_data import Content, content_of
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called as `progress("release jobs", 3, 7)`: the present step, the number of steps done, the number of all steps."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -125,7 +123,7 @@ def run(
     *,
     dry_run: bool = False,
     changed_data: bool = False,
-    progress: Progress = lambda step, done, steps: None,
+    progress: Progress = silent,
 ) -> RunResult:
     """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent.
 
@@ -133,7 +131,7 @@ def run(
     Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    waiting = partial(progress, "wait for another run of this plan", 0, 1)
+    waiting = partial(progress, "wait for another run of this plan", 0.0)
     with alone(file.document.path, waiting=waiting), one_moment(), at_work():
         return _run(file, dry_run=dry_run, changed_data=changed_data, progress=progress)
 
@@ -311,5 +309,5 @@ class _Steps:
     done: int = 0
 
     def next(self, name: str) -> None:
-        self.progress(name, self.done, self.total)
+        self.progress(name, self.done / self.total)
         self.done += 1

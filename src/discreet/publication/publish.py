@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from discreet.errors import DataError
 from discreet.faults import Key
+from discreet.progress import Progress, silent
 from discreet.publication.codes import CodeList, code_lists
 from discreet.publication.csvw import METADATA, csvw
 from discreet.publication.imprint import Imprint
@@ -33,7 +34,6 @@ FORMATS: dict[PublicationFormat, str] = {
     "sdmx": "SDMX-CSV 2.0 with an SDMX-ML 3.0 structure",
 }
 CODES = "codes"
-Progress: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def publish_files(
     imprint: Imprint | None = None,
     ledger: str | Path | None = None,
     force: bool = False,
-    progress: Progress = lambda step: None,
+    progress: Progress = silent,
 ) -> Publication:
     """Write a release, or all releases of a plan, in formats that an agency's site takes.
 
@@ -70,6 +70,7 @@ def publish_files(
     imprint : who publishes, under which licence, whom to ask.
     ledger : the ledger that paid; it finds a forged `release.json`.
     force : replace what an earlier call wrote at `out`, if nobody changed it.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -89,8 +90,8 @@ def publish_files(
         "releases": {known.name: {MANIFEST: _ledger_line(known), "guarantee": known.promise} for known in releases},
     }
     with new_folder(out, about=about, force=force) as folder:
-        for known, of, table in tables:
-            progress(of.name)
+        for done, (known, of, table) in enumerate(tables):
+            progress(of.name, done / len(tables))
             _write(folder, known, of, table, chosen)
         for name, (_, table) in alarms.items():
             for kind in [kind for kind in ("csv", "parquet") if kind in chosen]:

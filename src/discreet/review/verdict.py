@@ -35,6 +35,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import LossVerdict, verify
+from discreet.progress import Progress, silent
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT
 from discreet.release.files import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
@@ -60,9 +61,7 @@ ABOUT_KEYS = {
 }
 
 
-def verify_bundle(
-    path: str | Path, *, ledger: str | Path | None = None, progress: Callable[[str], None] = lambda subject: None
-) -> list[Finding]:
+def verify_bundle(path: str | Path, *, ledger: str | Path | None = None, progress: Progress = silent) -> list[Finding]:
     """Check a bundle, and with `ledger` also that its lines are in that ledger."""
     path = Path(path)
     if not path.is_file():
@@ -108,7 +107,11 @@ def verify_bundle(
         ]
         try:
             with solving_at_most(MOST_SECONDS):
-                return [_found(subject, check, progress) for subject, check in checks]
+                found = []
+                for done, (subject, check) in enumerate(checks):
+                    progress(subject, done / len(checks))
+                    found.append(_found(subject, check))
+                return found
         except LongTable as work:
             raise _too_long(path, work) from None
 
@@ -124,8 +127,7 @@ def _too_long(path: Path, work: LongTable) -> PlanError:
     )
 
 
-def _found(subject: str, check: Callable[[], str], progress: Callable[[str], None]) -> Finding:
-    progress(subject)
+def _found(subject: str, check: Callable[[], str]) -> Finding:
     try:
         return Finding(subject, "holds", check())
     except RefutedError as refutation:

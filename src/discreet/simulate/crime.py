@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 
 # Violent offences of a month and of a year relative to their mean: City of Pittsburgh, January 1990 to June 2000;
@@ -90,7 +91,7 @@ def write(
     *,
     seed: int = 0,
     share: float = 1.0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: CityShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `crime.parquet`: tract, year, month, t, violent, drugs, shots, assaults, in order of tract and time."""

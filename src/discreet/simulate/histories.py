@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS
 
@@ -76,7 +77,7 @@ def write(
     *,
     seed: int = 0,
     share: float = 1.0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: HistoryShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `job.parquet` (worker, workplace, quarter) and `workplace.parquet` (workplace, state, county, industry)."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
 from discreet.faults import Argument
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS, WORKERS
 
@@ -148,7 +149,7 @@ def write(
     seed: int = 0,
     share: float = 1.0,
     year: int = 0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: EconomyShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `workplace`, `worker`, `job` and the joined `jobs` (WorkerFull, one row per job) as Parquet.

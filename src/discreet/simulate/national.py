@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.lodes import OWNERSHIP
 from discreet.simulate.sectors import EMPLOYERS
@@ -82,7 +83,7 @@ def write(
     *,
     seed: int = 0,
     share: float = 1.0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: NationalShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `jobs.parquet`: one row per establishment with codes, `jobs` and `payroll`. Returns what was written."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS
 
@@ -131,7 +132,7 @@ def write(
     *,
     seed: int = 0,
     share: float = 1.0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: PanelShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `qwi.parquet`: state, county, industry, year, season, quarter, B, E, A, S, jcr, jdr, ar, sr.

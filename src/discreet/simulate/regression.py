@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.errors import DataError
 from discreet.faults import Argument
+from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 
 BLOCK = 1 << 18
@@ -38,7 +39,7 @@ def write(
     seed: int = 0,
     share: float = 1.0,
     error_variance: float = 1.0,
-    progress: stream.Progress | None = None,
+    progress: Progress = silent,
     shape: RegressionShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `regression.parquet`: x, y. `error_variance` is 1 or 100 in the thesis."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from filecmp import cmp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DataError, DiscreetError
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Batches: TypeAlias = "Iterator[tuple[str, pa.RecordBatch]]"
-Progress: TypeAlias = Callable[[int, int], None]
 
 ABOUT = "about.json"
 
@@ -34,11 +34,11 @@ def write(
     *,
     about: Mapping[str, Any],
     total: int,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Write each named stream to `<folder>/<name>.parquet` and what was done to `about.json`.
 
-    `progress` is called with the rows written so far and `total`. Returns the content of `about.json`.
+    `progress` is called with what is being done and the share of `total` that is. Returns the content of `about.json`.
     """
     target = Path(folder).resolve()
     try:
@@ -111,7 +111,7 @@ def _refuse_occupied(target: Path) -> None:
         )
 
 
-def _fill(folder: Path, batches: Batches, *, total: int, progress: Progress | None) -> dict[str, int]:
+def _fill(folder: Path, batches: Batches, *, total: int, progress: Progress) -> dict[str, int]:
     from pyarrow.parquet import ParquetWriter
 
     rows: dict[str, int] = {}
@@ -124,8 +124,8 @@ def _fill(folder: Path, batches: Batches, *, total: int, progress: Progress | No
                 rows[name] = 0
             writers[name].write_batch(_own_labels(batch))
             rows[name] += batch.num_rows
-            if progress:
-                progress(sum(rows.values()), total)
+            done = sum(rows.values())
+            progress(f"{done:,} of {total:,} rows", done / total)
     return rows
 
 

@@ -20,8 +20,9 @@ from discreet.change.exchange import is_scarce, leads
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource, Source
 from discreet.privacy.units import Establishments
+from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Page, Prose, Table
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.mechanism import Mechanism

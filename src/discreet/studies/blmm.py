@@ -25,9 +25,10 @@ from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import ConvergenceWarning
 from discreet.errors import DataError
 from discreet.formula.rows import encode
+from discreet.progress import Progress, silent
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
-from discreet.studies.study import Progress, Study, beside, silent
+from discreet.studies.study import Study, beside
 
 LAGS = 4
 FORMULA = "jcr ~ 0 + industry + lag1 + lag2 + lag3 + lag4 + (1 | county)"
@@ -75,7 +76,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     progress("exact posterior", 0.1)
     model = bayes_mixed(FORMULA, frame)
     assert isinstance(model, BayesMixed)
-    exact = audit_posterior(model, progress=lambda share: progress("deleting every row", 0.15 + 0.3 * share))
+    exact = audit_posterior(model, progress=lambda _, share: progress("deleting every row", 0.15 + 0.3 * share))
     draws, warmup = (QUICK_DRAWS, QUICK_WARMUP) if quick else (DRAWS, DRAWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the notes are shown on the page
@@ -84,7 +85,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
             draws=draws,
             warmup=warmup,
             seed=seed,
-            progress=lambda share: progress("sampling without influential rows", 0.45 + 0.45 * share),
+            progress=lambda _, share: progress("sampling without influential rows", 0.45 + 0.45 * share),
         )
     progress("other priors", 0.92)
     worst_rows = np.argsort(-exact.own)[:RELOOKED]

@@ -21,10 +21,11 @@ import numpy as np
 
 from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
 from discreet.lmm.private.notes import SMALL_BLOCKS
+from discreet.progress import Progress, silent
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds, perturbation_kinds, posterior_kinds, tables
 from discreet.studies.coverage_page import page_of
 from discreet.studies.coverage_rule import LEVEL, Row, binomial_error, doubtful, in_errors, label, row, summary
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 TITLE = "Every interval on every kind of data: does it hold, or is it said before paying?"
 POSTERIOR_ROWS, POSTERIOR_EPSILONS, PERTURBED_EPSILONS = 20_000, (0.5, 2.0), (0.5, 2.0, 8.0)

@@ -18,11 +18,12 @@ from discreet.arrays import Integers, Vector
 from discreet.jobs import read_jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
+from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Page, Prose, Table
 from discreet.studies import lodes_grid as grid
 from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY, WORKPLACE_BY, infused, jobs_folder
 from discreet.studies.lodes_defaults import default_rows
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.establishments import histograms
 from discreet.tables.limits import alone, far_floor, floor

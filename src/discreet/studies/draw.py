@@ -25,9 +25,10 @@ from discreet.lmm.estimate import mixed
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private import release_mixed
 from discreet.noise.source import SeededSource
+from discreet.progress import Progress, silent
 from discreet.report.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import COLUMNS, QUICK_SHARE, flows_file, read_flows
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 TITLE = "One posterior draw as the release"
@@ -79,7 +80,7 @@ def papers_draw(table: Any, y: Vector, best: float, seed: int, progress: Progres
     effects = chains.u[0, -1][:, None]
     fitted = fitted + random_part(fit.data, fit.design.random[0], fit.design.levels, effects, new_levels="error")
     progress("exact audit of every row", 0.2)
-    audit = audit_posterior(model, progress=lambda share: progress("exact audit of every row", 0.2 + 0.3 * share))
+    audit = audit_posterior(model, progress=lambda _, share: progress("exact audit of every row", 0.2 + 0.3 * share))
     correlation = float(np.corrcoef(fitted, y)[0, 1])
     return {
         "correlation": correlation,

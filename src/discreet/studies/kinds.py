@@ -20,8 +20,9 @@ from discreet.arrays import Integers, Vector
 from discreet.caveats import FEW_SHAPES, NOT_SEEN, ONE_VARIANCE, stated
 from discreet.errors import DataError
 from discreet.lmm.private import PrivateFit, release_mixed
+from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Note, Page, Prose, Table
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 FORMULA, BOUNDS = "y ~ x + (1 | g)", (-7, 9)
 ROWS, GROUPS = 6_000, 150  # of the design

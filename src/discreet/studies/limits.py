@@ -18,8 +18,9 @@ from discreet.errors import DataError, Infeasible, PrivacyError
 from discreet.noise.kept import Unsolved
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.units import Establishments, Strength
+from discreet.progress import Progress, silent
 from discreet.studies.limits_page import TITLE, page
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
 from discreet.tables.mechanisms.defaults import default

@@ -21,6 +21,7 @@ from discreet.lmm import influential, leave_groups_out, leave_rows_out, mixed
 from discreet.lmm.private import release_mixed, separation_rate
 from discreet.lmm.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
+from discreet.progress import Progress, silent
 from discreet.simulate import qwi
 from discreet.studies.blmm import lagged
 from discreet.studies.lmm_changes import change_flags
@@ -39,7 +40,7 @@ from discreet.studies.lmm_curves import (
 )
 from discreet.studies.lmm_page import page
 from discreet.studies.lmm_terms import terms_rows
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 MODELS = {
     "LM": "{rate} ~ 0 + industry",
@@ -120,8 +121,8 @@ def flows_file(data: Path | None, *, seed: int, share: float, progress: Progress
         return
     with tempfile.TemporaryDirectory(prefix="discreet-lmm-") as folder:
 
-        def rows(done: int, total: int) -> None:
-            progress("simulating flows", 0.05 * done / total)
+        def rows(step: str, done: float) -> None:
+            progress("simulating flows", 0.05 * done)
 
         qwi.write(Path(folder, "qwi"), seed=seed, share=share, progress=rows)
         yield Path(folder, "qwi", "qwi.parquet")

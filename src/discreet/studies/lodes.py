@@ -21,13 +21,14 @@ from discreet.jobs import read_jobs
 from discreet.noise.source import SeededSource, Source
 from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
+from discreet.progress import Progress, silent
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes_grid as grid
 from discreet.studies.lodes_defaults import default_rows
 from discreet.studies.lodes_definitions import ALPHA, table_2
 from discreet.studies.lodes_findings import findings
 from discreet.studies.lodes_page import TITLE, page
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.tables import attacks
 from discreet.tables.calibration import calibrate
 from discreet.tables.establishments import Histograms, histograms
@@ -105,8 +106,8 @@ def jobs_folder(data: Path | None, *, seed: int, share: float, progress: Progres
         return
     with tempfile.TemporaryDirectory(prefix="discreet-lodes-") as folder:
 
-        def rows(done: int, total: int) -> None:
-            progress("simulating jobs", 0.2 * done / total)
+        def rows(step: str, done: float) -> None:
+            progress("simulating jobs", 0.2 * done)
 
         simulated.write(Path(folder, "lodes"), seed=seed, share=share, progress=rows)
         yield Path(folder, "lodes")

@@ -22,13 +22,14 @@ from discreet.change import families, pauc, roc, rolling
 from discreet.change.listwise import list_regression
 from discreet.change.pairwise import rank_regression
 from discreet.change.smooth_pauc import smooth_pauc_regression
+from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Page, Prose, Table
 from discreet.simulate import crime
 from discreet.studies import cities
 from discreet.studies.cities import Panel, read
 from discreet.studies.crime import simulated
 from discreet.studies.crime_trials import FPR, LAGS, fitted
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 Row: TypeAlias = dict[str, Any]
 Fit: TypeAlias = Callable[[Matrix, Mask, float, Vector | None], Vector]

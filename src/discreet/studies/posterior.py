@@ -29,12 +29,13 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
+from discreet.progress import Progress, silent
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.report.page import Page
 from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds, kinds
 from discreet.studies.posterior_page import DEVIATIONS, LEVELS, Answers, blocks
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 ROWS, SLOPE = 100_000, 2.0
 SETS, QUICK = 400, 60  # data sets

@@ -9,27 +9,21 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 from discreet.errors import DataError
+from discreet.progress import Progress, silent
 from discreet.report import svg
 from discreet.report.numbers import finite
 from discreet.report.page import Figure, Page, Table, slug
 
-Progress: TypeAlias = Callable[[str, float], None]
-"""Called as `progress("fitting 12 of 40", 0.3)`: what is being done, and the share of the whole that is done."""
-
 FILES = {"results.json", "report.html"}
 FOLDERS = {"figures": {".svg", ".csv"}, "tables": {".csv"}}
-
-
-def silent(step: str, share: float) -> None:
-    """Progress for callers that show none."""
 
 
 class StudyRun(Protocol):

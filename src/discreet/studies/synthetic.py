@@ -21,11 +21,12 @@ from discreet.frames import connect
 from discreet.jobs import Jobs, read_jobs
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
+from discreet.progress import Progress, silent
 from discreet.release.account import Account
 from discreet.release.folder import open_releases
 from discreet.report.page import Heading, Page, Prose, Table
 from discreet.simulate import lodes
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.synthetic import Synthetic, synthesize
 from discreet.tables.query import CountQuery
 

@@ -18,10 +18,11 @@ from discreet.errors import DataError
 from discreet.jobs import Jobs, read_jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
+from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Note, Page, Prose, Table
 from discreet.schema import Schema
 from discreet.session import Session
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.widths import MOST_TIMES
 from discreet.tables.workload import agreed

@@ -21,9 +21,10 @@ from discreet.lmm.fit import MixedFit, MixedWarning
 from discreet.lmm.private import release_mixed
 from discreet.lmm.residuals import Autoregression
 from discreet.noise.source import SeededSource
+from discreet.progress import Progress, silent
 from discreet.report.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import QUICK_SHARE, flows_file, read_flows
-from discreet.studies.study import Progress, Study, silent
+from discreet.studies.study import Study
 
 TITLE = "Time effects by industry and county"
 COLUMNS = ["county", "industry", "quarter", "jcr"]

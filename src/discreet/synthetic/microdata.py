@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from discreet.arguments import of_kinds
 from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.faults import Argument, Key
+from discreet.progress import Progress, silent
 from discreet.release.folder import ReleaseFolder, one_data_set, open_releases, refuse_inside, whole_or_not
 from discreet.results import Result, rows_table, tidy_table
 from discreet.synthetic.cells import joint, sources
@@ -37,8 +38,6 @@ BATCH = 500_000
 
 PAY_SIGMA = 0.6
 """Standard deviation of the logarithm of an amount within a cell; declared, not learned."""
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,7 +94,7 @@ def synthesize(
     sizes: SizeShape | None = None,
     ledger: str | Path | None = None,
     force: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
 ) -> Synthetic:
     """Draw establishments and jobs that agree with a release, and write them as Parquet.
 
@@ -111,7 +110,7 @@ def synthesize(
     sizes : the shape of establishments where the release says nothing about them.
     ledger : the ledger that paid; it finds a forged `release.json`.
     force : replace a file that is there.
-    progress : called with the number of jobs written and of all jobs.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -208,7 +207,7 @@ def _write(path: Path, drawn: SyntheticEconomy, rng: np.random.Generator, progre
                 writer = pq.ParquetWriter(path, batch.schema, compression="zstd")
             writer.write_table(batch)
             rows, seen = rows + len(batch), seen + establishments
-            progress(rows, total)
+            progress(f"{rows:,} of {total:,} jobs", rows / total)
     finally:
         if writer is not None:
             writer.close()

@@ -55,9 +55,7 @@ def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int,
                 "Start it again.",
                 about="plan",
             )
-        outcome = run(
-            read_plan(plan, text), progress=lambda text, done, steps: tell("step", text, done=done, steps=steps)
-        )
+        outcome = run(read_plan(plan, text), progress=lambda text, share: tell("step", text, done=share, steps=1))
     finally:
         os.close(place)
     left = amounts(outcome.remaining)

@@ -118,7 +118,7 @@ def test_a_delta_is_granted() -> None:
 
 def test_progress_is_told_and_wrong_requests_are_refused() -> None:
     shares: list[float] = []
-    blackbox(lambda d: d, 0, 1, trials=2000, progress=shares.append)
+    blackbox(lambda d: d, 0, 1, trials=2000, progress=lambda _, share: shares.append(share))
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
     for wrong in (
         {"confidence": 1.0},

@@ -140,7 +140,7 @@ def test_a_model_without_fixed_effects() -> None:
 def test_the_published_method_in_words(fit) -> None:
     shares: list[float] = []
     rows = Influential(np.array([3]), ("extreme residual",))
-    found = monte_carlo_audit(fit, rows=rows, draws=2_000, seed=5, progress=shares.append)
+    found = monte_carlo_audit(fit, rows=rows, draws=2_000, seed=5, progress=lambda _, share: shares.append(share))
     told = str(found)
     assert f"empirical epsilon {found.epsilon:.4g} by 2,000 draws" in told and "not a privacy guarantee" in told
     assert f"chance alone gives {found.noise_floor:.4g}" in told and "100 are expected" in told

@@ -90,13 +90,13 @@ def test_small_blocks_are_not_estimable_and_counted(wide: dict) -> None:
 
 
 def test_chunks_do_not_matter_and_seeds_do(wide: dict, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[int, int]] = []
+    calls: list[tuple[str, float]] = []
     monkeypatch.setattr("discreet.lmm.blocks.CHUNK_NUMBERS", 2000)
-    again = fit_blocks(FORMULA, wide, blocks=40, seed=SEED, progress=lambda done, of: calls.append((done, of)))
+    again = fit_blocks(FORMULA, wide, blocks=40, seed=SEED, progress=lambda *told: calls.append(told))
     np.testing.assert_allclose(again.beta, blocks.beta, rtol=1e-9)
     np.testing.assert_array_equal(again.block, blocks.block)
     assert len(calls) > 5
-    assert calls[-1] == (40, 40)
+    assert calls[-1] == ("40 of 40 blocks", 1.0)
     assert not np.array_equal(fit_blocks(FORMULA, wide, blocks=40, seed=SEED + 1).beta, blocks.beta)
 
 

@@ -33,13 +33,13 @@ def test_every_stream_becomes_a_file(tmp_path):
         batches(),
         about={"seed": 5},
         total=12,
-        progress=lambda rows, total: seen.append((rows, total)),
+        progress=lambda step, share: seen.append((step, share)),
     )
     assert done == {"seed": 5, "rows": {"left": 6, "right": 6}}
     assert json.loads((tmp_path / "new" / "data" / "about.json").read_text()) == done
     assert pq.read_table(tmp_path / "new" / "data" / "left.parquet")["k"].to_pylist() == [0, 0, 1, 1, 2, 2]
     assert pq.read_table(tmp_path / "new" / "data" / "right.parquet")["name"].to_pylist() == ["a", "b"] * 3
-    assert seen == [(rows, 12) for rows in range(2, 13, 2)]
+    assert seen == [(f"{rows} of 12 rows", rows / 12) for rows in range(2, 13, 2)]
 
 
 def test_an_empty_directory_is_used(tmp_path):
@@ -57,7 +57,7 @@ def test_a_failure_leaves_nothing(tmp_path, fail_after):
 
 
 def test_an_interruption_leaves_nothing(tmp_path):
-    def stop(rows, total):
+    def stop(step, share):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

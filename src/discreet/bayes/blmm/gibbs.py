@@ -8,7 +8,6 @@ and the mean of u can only move in turn. All chains advance at once; they start 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -74,7 +73,6 @@ def gibbs(
     start: Matrix | None = None,
     model: PosteriorModel | None = None,
     judge: bool = True,
-    progress: Callable[[float], None] | None = None,
 ) -> Chains:
     """Sample `draws` kept draws per chain after `warmup` (as many, by default); `start` (chains, 2) are log variances.
 
@@ -126,8 +124,6 @@ def gibbs(
             j = i - warmup
             beta[:, j], u[:, j] = d[:, :p], effect
             variances[:, j, 0], variances[:, j, 1] = residual, group
-        if progress and i % 256 == 0:
-            progress(i / total)
     found = Chains(beta, u, variances)
     if not judge:
         return found

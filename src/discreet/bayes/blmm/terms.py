@@ -10,7 +10,6 @@ variances alone, and any proper prior of a variance works.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -135,7 +134,6 @@ def sample(
     chains: int = 4,
     warmup: int | None = None,
     rng: np.random.Generator | int = 0,
-    progress: Callable[[float], None] | None = None,
 ) -> Chains:
     """`draws` kept draws per chain after `warmup` (as many, by default), whose covariance replaces the mode's."""
     warmup = draws if warmup is None else warmup
@@ -159,8 +157,6 @@ def sample(
         for i in range(draws):
             variances[chain, i] = np.exp(step.move())
             beta[chain, i], u[chain, i] = model.draw(step.at, rng)
-        if progress:
-            progress((chain + 1) / chains)
     found = Chains(beta, u, variances)
     notes = judged(found, other="")
     for note in notes:

@@ -29,7 +29,7 @@ from discreet.lmm.private.notes import (
     unmeasured_flags,
     variance_flags,
 )
-from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
+from discreet.lmm.private.partition import Blocks, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import RATES, Method, ModelRequest
@@ -39,6 +39,7 @@ from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.lmm.private.term_release import offer_terms
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Number, Pure
+from discreet.progress import Progress
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
 from discreet.release.question import Question
@@ -66,7 +67,7 @@ class ModelQuestion(Question[PrivateFit]):
     split: Mapping[str, Number] | None
     blocks: Blocks
     sizes: Mapping[str, Number] | None
-    progress: Report | None
+    progress: Progress
 
     def __repr__(self) -> str:
         return f"<ModelQuestion {self.model.text!r} by {self.method}: {self.request.loss}>"

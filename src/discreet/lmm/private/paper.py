@@ -21,13 +21,14 @@ from discreet.errors import FitError, PrivacyError
 from discreet.formula.rows import ModelRows
 from discreet.lmm.estimate import mixed
 from discreet.lmm.fit import MixedFit, MixedWarning
-from discreet.lmm.private.partition import BlockEstimates, Report, fit_partition, partition
+from discreet.lmm.private.partition import BlockEstimates, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import RATES, ModelRequest
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_on_grid
 from discreet.privacy.losses import Number, Pure
 from discreet.privacy.split import read_split
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -137,7 +138,7 @@ def averages(
     blocks: int,
     rng: np.random.Generator,
     *,
-    progress: Report | None = None,
+    progress: Progress = silent,
 ) -> Averages:
     """Fit every block, correct and average; confidential."""
     found = fit_partition(rows, public, partition(public.rows, blocks, rng), progress=progress)

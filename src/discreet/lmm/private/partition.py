@@ -9,7 +9,6 @@ place. One random intercept goes through `discreet.lmm.blocks`; the linear model
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -23,9 +22,9 @@ from discreet.lmm.blocks import CHUNK_NUMBERS, fit_chunk
 from discreet.lmm.matrix import dense
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.reml import estimable
+from discreet.progress import Progress, silent
 
 Blocks: TypeAlias = int | Literal["optimal", "most"]
-Report: TypeAlias = Callable[[int, int], None]
 Entries: TypeAlias = tuple[Integers, Integers, Vector]
 _NO_ENTRIES: Entries = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
 SMALLEST_BLOCK = 2
@@ -108,7 +107,7 @@ def partition(rows: int, blocks: int, rng: np.random.Generator) -> Integers:
 
 
 def fit_partition(
-    data: ModelRows, public: PublicDesign, chosen: Integers, *, progress: Report | None = None
+    data: ModelRows, public: PublicDesign, chosen: Integers, *, progress: Progress = silent
 ) -> BlockEstimates:
     """Fit the model to every block of `chosen`."""
     if len(public.kept) < len(public.design.names):
@@ -125,8 +124,8 @@ def fit_partition(
         rows = chosen[start : start + together]
         with np.errstate(all="ignore"):
             parts.append(fit(data, public, rows))
-        if progress:
-            progress(start + len(rows), len(chosen))
+        done, of = start + len(rows), len(chosen)
+        progress(f"{done:,} of {of:,} blocks", done / of)
     return _joined(parts)
 
 

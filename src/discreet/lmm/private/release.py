@@ -10,7 +10,7 @@ from discreet.faults import Argument
 from discreet.formula.formula import lag_name, read_formula, without_lags
 from discreet.lmm.private.generalised import refuse_family
 from discreet.lmm.private.offers import ModelQuestion
-from discreet.lmm.private.partition import Blocks, Report
+from discreet.lmm.private.partition import Blocks
 from discreet.lmm.private.request import (
     PUBLIC,
     Interval,
@@ -26,6 +26,7 @@ from discreet.lmm.private.result import PrivateFit
 from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Groups
+from discreet.progress import Progress, silent
 from discreet.release.account import Account
 from discreet.release.payer import Payer
 from discreet.release.question import Question, releases
@@ -56,7 +57,7 @@ def release_mixed(
     dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
-    progress: Report | None = None,
+    progress: Progress = silent,
 ) -> Question[PrivateFit]:
     """Release a linear mixed model, or a linear model, under differential privacy.
 
@@ -92,7 +93,7 @@ def release_mixed(
         its own). Without account and ledger the release is recorded only in its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
-    progress : called with the number of blocks fitted and of all blocks.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet import caveats
 from discreet.arrays import Matrix
-from discreet.bayes.curvature import Paid, Told, errors, noise_norm
+from discreet.bayes.curvature import MinimumLaw, Paid, Told, errors, noise_norm
 from discreet.bayes.doubts import Doubt
 from discreet.bayes.question import answer_table, flags
 from discreet.results import Result, tidy_table
@@ -116,7 +116,9 @@ class FitErrors:
     at_most : bound of the root mean square of the whole vector's shift by noise: the penalty alone holds it back.
     smoothing : scale of the noise on each coefficient itself, which comes on top.
     std_error, half_width : expected, for each coefficient; infinite if the rows will contain too little information,
-        nan if not paid.
+        nan if not paid. If the design is supposed, they are those of that design.
+    lowest, highest : standard errors for the design with the most and with the least information that the norm allows;
+        empty if the design is public.
     shrinkage : the share by which the penalty draws each coefficient to zero.
     public : whether the design is public and was read; else it is supposed.
     least : a column of numbers whose mean square is smaller is not seen, and its coefficient has no interval.
@@ -137,6 +139,8 @@ class FitErrors:
     ratio: float
     flag: tuple[str, ...]
     notes: tuple[str, ...]
+    lowest: tuple[float, ...] = ()
+    highest: tuple[float, ...] = ()
 
     def __repr__(self) -> str:
         return f"<FitErrors of {len(self.coefficient)} coefficients from {self.rows:,} rows>"
@@ -153,12 +157,7 @@ class FitErrors:
             f"{self.at_most:.3g} by noise, beside what the penalty shrinks; less if the rows contain more information."
         )
         if not math.isnan(self.std_error[0]):
-            told = zip(self.coefficient, self.std_error, self.half_width, self.shrinkage, strict=True)
-            for name, error, half, shrunk in told:
-                width = f"95 % interval of about +- {half:.3g}" if math.isfinite(half) else "no interval"
-                lines.append(
-                    f"Expected error of {name}: {error:.3g}, {width}; the penalty takes {100 * shrunk:.1f} % of it."
-                )
+            lines += self._told() if self.public else self._ranges()
             design = (
                 "Columns are public"
                 if self.public
@@ -173,10 +172,32 @@ class FitErrors:
             lines.append(ONE_VARIANCE.format(ratio=self.ratio))
         return "\n".join(lines)
 
+    def _told(self) -> list[str]:
+        lines = []
+        told = zip(self.coefficient, self.std_error, self.half_width, self.shrinkage, strict=True)
+        for name, error, half, shrunk in told:
+            width = f"95 % interval of about +- {half:.3g}" if math.isfinite(half) else "no interval"
+            lines.append(
+                f"Expected error of {name}: {error:.3g}, {width}; the penalty takes {100 * shrunk:.1f} % of it."
+            )
+        return lines
+
+    def _ranges(self) -> list[str]:
+        """Errors by what columns may hold; those of the supposed design only if all of it would be seen."""
+        lines, seen = [], all(map(math.isfinite, self.half_width))
+        told = zip(self.coefficient, self.lowest, self.highest, self.std_error, self.half_width, strict=True)
+        for name, low, high, error, half in told:
+            as_supposed = f"{error:.3g} with a 95 % interval of about +- {half:.3g}, or none" if seen else "no interval"
+            lines.append(
+                f"Expected error of {name}: at least {low:.3g} and at most {high:.3g}, by what the columns hold; as "
+                f"supposed below, {as_supposed}."
+            )
+        return lines
+
     def to_dict(self) -> dict[str, Any]:
         finite = {
             name: [x if math.isfinite(x) else None for x in getattr(self, name)]
-            for name in ("std_error", "half_width", "shrinkage")
+            for name in ("std_error", "half_width", "shrinkage", "lowest", "highest")
         }
         return {
             "rows": self.rows,
@@ -231,8 +252,19 @@ def expected_errors(
         return FitErrors(
             *common, none, none, tuple(map(float, shrunk)), public, 0.0, ratio, (NONE,) * p, (NO_ERRORS.note,)
         )
+    law = MinimumLaw(tau=tau, penalty=penalty, scale=scale, smoothing=smoothing)
     told = Told(gram, paid.gram_scale(norm), rows * RESIDUAL**2, 1 / float(paid.pulls))
-    found = errors(np.zeros(p), told, rows=rows, tau=tau, penalty=penalty, scale=scale, smoothing=smoothing)
+    found = errors(np.zeros(p), told, rows=rows, **law)
+    lowest = highest = np.empty(0)
+    if not public:  # X'X is between nothing and rows times the norm's square, and known exactly or not at all
+        most, none_known = rows * norm**2, np.zeros((p, p))
+        ends = (
+            Told(most * np.eye(p), 0.0, told.pulls, 0.0),
+            Told(none_known, 0.0, told.pulls, 0.0),
+            Told(none_known, most, told.pulls, told.pulls_scale),
+        )
+        full, nothing, highest = (errors(np.zeros(p), each, rows=rows, **law).std_error for each in ends)
+        lowest = np.minimum(full, nothing)
     doubts = said(found.reach, least, penalty)
     words = ", ".join(doubt.word for doubt in doubts)
     return FitErrors(
@@ -245,6 +277,8 @@ def expected_errors(
         ratio,
         (words,) * p,
         tuple(doubt.note for doubt in doubts),
+        tuple(map(float, lowest)),
+        tuple(map(float, highest)),
     )
 
 

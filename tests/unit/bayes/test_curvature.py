@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +133,25 @@ def test_check_tells_the_width_before_paying() -> None:
     np.testing.assert_allclose(expected.half_width, widths, rtol=0.15)
     assert expected.flag == ("", "") and found[0].flag == ("", "")
     assert "one variance" in str(check) and found[0].tidy()["std_error"].null_count == 0
+
+
+@pytest.mark.parametrize(("norm", "penalty", "epsilon"), [(2, 1, 8), (4, 50, 2), (1.5, 1, 2), (10, 1, 2)])
+def test_expected_errors_of_a_supposed_design_are_a_range_that_holds(norm: float, penalty: float, epsilon: int) -> None:
+    """A third of the rows has a 1: other columns than are supposed, and norms that are too large for them."""
+    x, off = (np.random.default_rng(99).uniform(size=1200) < 0.33) * 1.0, []
+    ask: dict[str, Any] = {"bounds": (-10, 10), "norm": norm, "penalty": penalty, "epsilon": epsilon}
+    for seed in range(12):
+        data = {"x": x, "y": 1 + 0.5 * x + np.random.default_rng(seed).normal(size=1200)}
+        found = objective_perturbation("y ~ x", data, seed=seed, **ask)
+        off.append(np.subtract(found.value.value, [1, 0.5]))
+    expected, observed = found.check.expected, np.sqrt(np.mean(np.square(off), axis=0))
+    assert (observed > expected.lowest).all() and (observed < expected.highest).all()
+    assert (expected.std_error >= np.array(expected.lowest)).all()
+    assert (expected.std_error <= np.array(expected.highest) * (1 + 1e-9)).all()
+    assert f"x: at least {expected.lowest[1]:.3g} and at most {expected.highest[1]:.3g}" in str(found.check)
+    if "+-" in str(expected):  # an interval is told of, so the release has one
+        assert np.isfinite(found.value.low).all()
+    assert ("+-" in str(expected)) is (norm == 2)
 
 
 def test_what_is_public_is_said_before_paying() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,17 +32,20 @@ from discreet.lmm.private.shares import TYPICAL
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.privacy.losses import Pure
 
+Bound = Literal["", "at least", "at most"]
+
 SIZES = (0.0, 0.5, 1.0)  # the groups that errors are told of, as quantiles of their sizes
 LARGER = (1.0, 3.0)  # times the usual deviation of effects, at which it is asked what they move by going with sizes
 
 
 @dataclass(frozen=True, slots=True)
 class GroupError:
-    """The expected standard error of a random effect, for a group of `rows` rows."""
+    """The expected standard error of a random effect, for a group of `rows` rows; `bound` as in `ModelErrors`."""
 
     group: str
     rows: int
     error: float
+    bound: Bound = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class ModelErrors:
     names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
     groups : of random effects, for the smallest, the middle and the largest group.
     beside : how many effects and variances are estimated beside the fixed effects.
+    bound : whether each fixed effect's error is "at least" or "at most" what is told; empty where neither is meant.
     least : the smallest variance of each random term that can be distinguished from zero; empty if no sums by group are
         drawn.
     assumed : what was taken for granted about the rows.
@@ -71,11 +75,18 @@ class ModelErrors:
     notes: tuple[str, ...]
     beside: int
     least: tuple[float, ...] = ()
+    bound: tuple[Bound, ...] = ()
 
     @property
     def estimates(self) -> int:
         """How many numbers the release would publish."""
         return len(self.names) + self.beside
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bound of each fixed effect's error."""
+        known: Bound = ""
+        return self.bound or (known,) * len(self.names)
 
     def __repr__(self) -> str:
         return f"<ModelErrors of {self.rows:,} rows by {self.method}: {len(self.names)} fixed effects>"
@@ -83,9 +94,12 @@ class ModelErrors:
     def __str__(self) -> str:
         lines = [f"Before paying: {note}." for note in self.notes]
         lines += [f"Model of {self.rows:,} rows by {self.method}. Expected standard errors, noise included:"]
-        for name, error, noise in zip(self.names, self.error, self.noise, strict=True):
-            lines.append(f"  {name}: {error:.3g} (noise {noise:.3g})")
-        lines += [f"  effect of a {each.group} with {each.rows:,} rows: {each.error:.3g}" for each in self.groups]
+        for name, error, noise, bound in zip(self.names, self.error, self.noise, self.bounds, strict=True):
+            lines.append(f"  {name}: {_bounded(error, bound)} (noise {noise:.3g})")
+        lines += [
+            f"  effect of a {each.group} with {each.rows:,} rows: {_bounded(each.error, each.bound)}"
+            for each in self.groups
+        ]
         return "\n".join([*lines, self.assumed])
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,13 +107,20 @@ class ModelErrors:
             "method": self.method,
             "rows": self.rows,
             "fixed": {
-                name: {"error": error, "noise": noise}
-                for name, error, noise in zip(self.names, self.error, self.noise, strict=True)
+                name: {"error": error, "noise": noise, **({"bound": bound} if bound else {})}
+                for name, error, noise, bound in zip(self.names, self.error, self.noise, self.bounds, strict=True)
             },
-            "effects": [{"group": each.group, "rows": each.rows, "error": each.error} for each in self.groups],
+            "effects": [
+                {"group": e.group, "rows": e.rows, "error": e.error, **({"bound": e.bound} if e.bound else {})}
+                for e in self.groups
+            ],
             "assumed": self.assumed,
             "notes": list(self.notes),
         }
+
+
+def _bounded(error: float, bound: Bound) -> str:
+    return f"{bound} {error:.3g}".strip()
 
 
 def moments_errors(mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest) -> ModelErrors:

@@ -20,7 +20,7 @@ from discreet.formula.rows import values_of, with_sizes
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments
 from discreet.lmm.private.assembled import components, details_of, group_names, private_fit
-from discreet.lmm.private.check import ModelErrors, moments_errors_of
+from discreet.lmm.private.check import Bound, ModelErrors, moments_errors_of
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import SizeShift, allowing_for_sizes, size_flags
 from discreet.lmm.private.lag_estimation import LagEstimate, LagSums, estimate_lags, expected_lag_errors
@@ -177,18 +177,27 @@ def lag_names(public: PublicDesign, request: ModelRequest) -> list[str]:
 
 
 def lag_errors(nothing: LagSums, public: PublicDesign, request: ModelRequest) -> ModelErrors:
-    """Expected standard errors: of the model with its lags known, and of the lags."""
+    """Expected standard errors: of the model with its lags known, which are the least, and of the lags, the most.
+
+    What a lag's error moves the rest by depends on the responses: a constant by their mean.
+    """
     known = moments_errors_of(nothing.at(np.zeros(len(request.lags))), public, request)
     error, noise = _expected(nothing, request)
     names = lag_names(public, request)
+    least: Bound = "at least"
+    most: Bound = "at most"
     return replace(
         known,
         names=(*known.names, *names),
         notes=(*known.notes, *equal_variances(names, 1 - (noise / error) ** 2), UNSTEADY),
         error=(*known.error, *error.tolist()),
         noise=(*known.noise, *noise.tolist()),
+        bound=(least,) * len(known.names) + (most,) * len(names),
+        groups=tuple(replace(each, bound=least) for each in known.groups),
         assumed=f"{known.assumed} For lags it is the widest there can be, and they are supposed to vary as residuals "
-        "do, beside what the rest of the model explains; errors of fixed effects are reported as if lags were known.",
+        "do, beside what the rest of the model explains. Errors of the rest are those at known lags. A lag's error "
+        "moves it too, by an amount that no public number tells: for a mean response of m, the intercept by m times as "
+        "much.",
     )
 
 

@@ -295,3 +295,24 @@ def test_a_plan_and_the_command_know_lags(tmp_path: Path) -> None:
     declared = [word for column in ("kind", "g", "s", "t") for word in ("--public", column)]
     done = CliRunner().invoke(app, ["fit", FORMULA, str(tmp_path / "panel.parquet"), *asked, *declared])
     assert done.exit_code == 0 and "lag(y, 1)" in done.output
+
+
+def test_expected_errors_beside_a_lag_are_bounds_and_say_so() -> None:
+    """The mean response is not public, and an error of the lag moves the intercept by it."""
+    series, periods, off = 12, 60, []
+    g, t = np.arange(series * periods) % series, np.arange(series * periods) // series
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        data = {"g": g, "t": t, "y": np.clip(3 + rng.normal(size=series * periods), -10, 10)}
+        asked: dict[str, Any] = {"public": ["g", "t"], "bounds": (-10, 10), "series": ["g"], "time": "t"}
+        fit = release_mixed("y ~ lag(y, 1)", data, epsilon=40, seed=seed, **asked)
+        off.append(fit.beta - [3.0, 0.0])
+    expected, observed = fit.check.expected, np.sqrt(np.mean(np.square(off), axis=0))
+    assert expected.bound == ("at least", "at most")
+    assert observed[0] > 2 * expected.error[0] and observed[1] < 1.15 * expected.error[1]
+    told = fit.check.to_dict()["expected"]["fixed"]
+    assert (told["(Intercept)"]["bound"], told["lag(y, 1)"]["bound"]) == ("at least", "at most")
+    assert f"(Intercept): at least {expected.error[0]:.3g}" in str(expected)
+    assert f"lag(y, 1): at most {expected.error[1]:.3g}" in str(expected)
+    plain = release_mixed.check("y ~ 1", data, epsilon=40, public=["g", "t"], bounds=(-10, 10)).expected
+    assert "at least" not in str(plain).partition("Expected")[2].partition("With")[0]

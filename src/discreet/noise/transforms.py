@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, mul, sub
+from operator import add, sub
 from typing import Any, Protocol, Self, TypeVar
 
 from discreet.errors import PrivacyError
@@ -212,16 +212,15 @@ def _cut(y: Sequence[N], u: Sequence[N], d: int, *parameters: N) -> tuple[list[N
 
 
 def within_unions(d: int) -> Transform:
-    """A point of a product of a simplex and intervals, kept if all of its sums are within their bounds.
+    """A point and a share t, kept if all sums are within their bounds: t of them above 0, 1 - t of them below.
 
-    Parameters are, of every kind, whether it is positive, whether it belongs to the simplex, and its side; whether no
-    kind is positive, and whether all are; the ring; and the bounds of all sets. Exponentials are a point of a simplex,
-    those of positive kinds and those of negative ones apart. d more uniforms divide the radius between both sides.
+    Parameters are, of every kind, whether it is positive if it belongs to the simplex, whether it does, and its side;
+    then the ring, and the bounds of all sets. Exponentials are a point of a simplex together with t. Every other kind
+    is uniform between -(1 - t) and t of its side.
     """
 
     def function(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], N]:
         positive, shared, side = parameters[:d], parameters[d : 2 * d], parameters[2 * d : 3 * d]
-        none, every, *ring = parameters[3 * d : 3 * d + 6]
         sizes = [-x.log() for x in u[: d + 2]]
         above, below = sizes[d], sizes[d + 1]
         parts: list[N] = []
@@ -229,20 +228,17 @@ def within_unions(d: int) -> Transform:
             parts.append(own * together)
             first = parts[-1] * up
             above, below = above + first, below + (parts[-1] - first)
+        total = above + below
+        rise, fall = above / total, below / total
         z = []
         for c, (up, together) in enumerate(zip(positive, shared, strict=True)):
-            y = parts[c] / (above * up + below * (1 - up)) + u[c] * (1 - together)
-            z.append(y * side[c] * (up * 2 - 1))
-        highest, lowest = _reach(z, parameters[3 * d + 6 :])
-        halves = [
-            -reduce(mul, [x * own + (1 - own) for x, own in zip(u[d + 2 :], some, strict=False)]).log()
-            for some in (positive, [1 - up for up in positive])
-        ]
-        unit = ring_radius(u[2 * d + 2], d, *ring) / (halves[0] + halves[1])
-        rise, fall = unit * halves[0] / (highest + none), unit * halves[1] / (lowest + every)
-        return [x * (rise * up + fall * (1 - up)) for x, up in zip(z, positive, strict=True)], highest.max(lowest) - 1
+            y = parts[c] * (up * 2 - 1) / total + (u[c] - fall) * (1 - together)
+            z.append(y * side[c])
+        highest, lowest = _reach([x.max(0) / rise - (-x).max(0) / fall for x in z], parameters[3 * d + 4 :])
+        unit = ring_radius(u[d + 2], d, *parameters[3 * d : 3 * d + 4]) / (highest * rise + lowest * fall)
+        return [x * unit for x in z], highest.max(lowest) - 1
 
-    return Transform(function, words=2 * d + 3, outputs=d)
+    return Transform(function, words=d + 3, outputs=d)
 
 
 def _reach(z: Sequence[N], bounds: Sequence[N]) -> tuple[N, N]:

@@ -1,23 +1,24 @@
 """Draws of rings in the norm g(z+) + g(z-), g(y) = max over all sets A of kinds of y(A) / S_A: docs/proofs/rings.md.
 
-Its ball has no simple volume, and needs none. The kinds with the fewest workers are a block, whose counts lie in a
-simplex; every other kind is alone. How often a set of positive kinds is proposed then depends on how many kinds the
-block has, and on nothing else. A point is proposed, and drawn again if it is outside the ball; single kinds and pairs
-find nearly all of those, in short numbers. Sets are binary numbers: kind c is in A if bit c of A is 1.
+Its ball has no simple volume, and needs none. A point of it is drawn together with a share t: the positive part is
+within t times the bounds of all sets, the negative part within 1 - t times. Such pairs lie in a simple body, from which
+they are proposed until one of them is inside: the kinds with the fewest workers are a block, a simplex with t, and
+every other kind is in an interval as long as its own S, wherever t is. Numbers are short first, long where short ones
+leave something open, and then exact. Sets are binary numbers: kind c is in A if bit c of A is 1.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from discreet.errors import PrivacyError
-from discreet.noise.balls import ROUNDING, SLACK, UNDERFLOW, Balls
+from discreet.noise.balls import Balls
 from discreet.noise.sampler import check_scale, draw_integers, ring_radii, settle
 from discreet.noise.transforms import ring_radius, within_unions
 
@@ -28,25 +29,32 @@ if TYPE_CHECKING:
     from discreet.noise.rings import Rings
     from discreet.noise.source import Source
 
+    Real: TypeAlias = NDArray[np.floating[Any]]
+
 MOST_KINDS = 8
-ROWS = 8192  # vectors that are drawn at a time
-TIMES = 2  # proposals for each of them
-TOGETHER = 4096  # proposals whose short numbers stay in a processor's cache
+PLACES = 8192  # vectors that are drawn at a time
+TOGETHER = 4096  # proposals whose numbers stay in a processor's cache
 NEAR = 256  # vectors whose bounds stay in a processor's cache
-SHORT = 32
-"""Binary digits of a uniform variable that are drawn first. A point that may be inside gets more."""
-
-LEAST_UNIFORM, LEAST_SIZE = 2.0**-10, 2.0**-4
-"""Where a uniform variable, or the sum that divides a simplex, is less, short numbers decide nothing."""
-
-LOST = 2.0**-38
-"""More than doubles of a point can be off, but for the missing digits of its uniform variables."""
 
 NARROWEST = 2.0**-100
 """Scales between this and its inverse are ordinary short numbers."""
 
 MARGIN = 2.0**-9
-"""More than short numbers can be off, relative to the side of a kind's simplex."""
+"""Short numbers that may be off by more, relative to the side of their kind, refuse nothing."""
+
+
+class Precision(NamedTuple):
+    """Of numbers of one length: what missing digits of a uniform variable, and roundings, can do to a point."""
+
+    missing: float
+    lost: float
+
+
+SHORT = Precision(2.0**-27, 2.0**-16)
+LONG = Precision(2.0**-58, 2.0**-38)
+
+KNOWN = 2.0**-4
+"""Beyond this the bound of what a point is off is none, and nothing is decided."""
 
 
 def draw_unions(law: Rings, *, sizes: Integers, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
@@ -67,245 +75,308 @@ def draw_unions(law: Rings, *, sizes: Integers, scale: ArrayLike, source: Source
     same = least == table[sizes[:, -1]]  # the ball of |z_1| + ... + |z_d|
     draws[same] = draw_integers(law, scale=least[same], source=source, exact=exact).reshape(-1, law.d)
     others = np.flatnonzero(~same)
-    radii = np.stack(ring_radii(law, len(others), source))
-    cover, start = Cover.of(sizes, others, table), 0
-    left = np.empty(0, dtype=np.int64)
-    while left.size or start < len(others):
-        stop = min(start + ROWS - left.size, len(others))
-        left, start = np.concatenate([left, np.arange(start, stop)]), stop
-        chosen, points = cover.propose(left, max(TIMES, min(ROWS // left.size, 32)), source)
-        rows = left[chosen]
-        bounds = Bounds(sizes, others[rows], table)
-        integers, kept = points.decide(radii[:, rows], bounds, source=source, exact=exact)
-        draws[others[rows[kept]]] = integers[:, kept].T
-        again = np.ones(left.size, dtype=np.bool_)
-        again[chosen[kept]] = False
-        left = left[again]
+    radii = Radii.draw(law, len(others), source)
+    places, start = Slots.empty(law.d, min(PLACES, len(others))), 0
+    free = np.arange(len(places.row))
+    while free.size < len(places.row) or start < len(others):
+        rows = np.arange(start, min(start + free.size, len(others)))
+        start += rows.size
+        places.put(free[: rows.size], rows, sizes, others[rows], table)
+        places = places.without(free[rows.size :])
+        chosen, points, short = places.propose(source)
+        found = places.row[chosen]
+        with np.errstate(all="ignore"):
+            most = reach(short.z, places.inverse, places.own[chosen])
+            integers, decided, kept = short.decide(most, radii.of(found), SHORT)
+        if (some := np.flatnonzero(~decided | exact)).size:
+            bounds = table[sizes[others[found[some]]]]
+            answer = points.of(some).decide(bounds, radii.of(found[some]), source=source, exact=exact)
+            integers[:, some], kept[some] = answer
+        draws[others[found[kept]]] = integers[:, kept].T
+        free = chosen[kept]
     return draws
 
 
+class Radii(NamedTuple):
+    """Of every vector the ring it is in, a uniform variable, and the radius as a ball."""
+
+    ring: NDArray[np.float64]
+    word: NDArray[np.uint64]
+    mid: Vector
+    rad: Vector
+
+    @classmethod
+    def draw(cls, law: Rings, many: int, source: Source) -> Radii:
+        ring, word = np.stack(ring_radii(law, many, source)), source.words(many)
+        with np.errstate(all="ignore"):
+            radius = ring_radius(Balls.uniforms(word), law.d, *map(Balls, ring))
+        return cls(ring, word, np.asarray(radius.mid), np.asarray(radius.rad))
+
+    def of(self, rows: Integers) -> Radii:
+        return Radii(self.ring[:, rows], self.word[rows], self.mid[rows], self.rad[rows])
+
+
 class Points(NamedTuple):
-    """Proposals that may be inside, kinds in their own order, the last axis of all.
+    """Proposals, the last axis of all.
 
     Attributes
     ----------
-    words : uniform variables: of every kind, and one for the positive and one for the negative kinds of the block.
-    up : which kinds are positive.
+    words : the first 32 binary digits of uniform variables: of every kind, and two for the ends of the block.
+    up : which kinds are positive, if they are of the block.
     shared : which kinds are of the block.
-    side : S of the block for its kinds, of the kind alone for others.
-    least : the least S of a kind.
+    block : the set of these.
     """
 
-    words: NDArray[np.uint64]
+    words: NDArray[np.uint32]
     up: Mask
     shared: Mask
-    side: Matrix
-    least: Vector
+    block: Integers
 
-    def decide(self, radii: Matrix, bounds: Bounds, *, source: Source, exact: bool) -> tuple[Integers, Mask]:
-        """Integers, one column a proposal, and whether it is accepted."""
-        d, many = self.up.shape
-        words = np.concatenate([self.words, source.words((d + 1) * many).reshape(d + 1, many)])
+    def of(self, some: Integers) -> Points:
+        return Points(self.words[:, some], self.up[:, some], self.shared[:, some], self.block[some])
+
+    def decide(self, bounds: Matrix, radii: Radii, *, source: Source, exact: bool) -> tuple[Integers, Mask]:
+        """Integers, one column a proposal, and whether it is accepted, by more digits; a row of `bounds` is its S."""
+        d, each = len(self.up), np.arange(len(bounds))
+        words = self.words.astype(np.uint64) << np.uint64(32)
+        words |= _short(words.size, source).reshape(words.shape)
+        uniform = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
+        uniform += 0.5
+        uniform *= 2.0**-63
+        alone = bounds[:, 1 << np.arange(d)].T
+        side = np.where(self.shared, bounds[each, self.block], alone)
+        total = side.sum(axis=0) / alone.min(axis=0)
         with np.errstate(all="ignore"):
-            integers, decided, accepted = self._in_doubles(words, radii, bounds)
-        flags = [*self.up, *self.shared, *self.side, ~self.up.any(axis=0), self.up.all(axis=0), *radii]
+            point = Located.of(uniform, self.up.astype(np.float64), self.shared.astype(np.float64), side, total, LONG)
+            integers, decided, accepted = point.decide(reach(point.z, 1 / bounds, each), radii, LONG)
+        flags = [*self.up, *self.shared, *side, *radii.ring]
         return settle(
             within_unions(d),
-            words,
-            lambda i: [*(float(x[i]) for x in flags), *bounds.of(i)],
+            np.concatenate([words, radii.word[None]]),
+            lambda i: [*(float(x[i]) for x in flags), *bounds[i, 1:].tolist()],
             (integers, decided & (not exact), accepted),
             source=source,
         )
 
-    def _in_doubles(self, words: NDArray[np.uint64], radii: Matrix, bounds: Bounds) -> tuple[Integers, Mask, Mask]:
-        """Integers, where they and their acceptance are certain, and where they are accepted: proofs/rings.md."""
-        d = len(self.up)
-        uniform = (words >> np.uint64(1)).view(np.int64).astype(np.float64)
-        uniform += 0.5
-        uniform *= 2.0**-63
-        point, half = uniform[: d + 2], uniform[d + 2 : 2 * d + 2]
-        size = np.log(point)
-        np.negative(size, out=size)
-        up, shared = self.up.astype(np.float64), self.shared.astype(np.float64)
-        down = 1 - up
-        part = size[:d] * shared
-        above, below = size[d] + (part * up).sum(axis=0), size[d + 1] + (part * down).sum(axis=0)
-        z = part / (above * up + below * down)  # a number times 0 or 1 is exact
-        z += point[:d] * (1 - shared)
-        z *= self.side
-        z *= up - down
-        # In units of its side no kind is off by more than this.
-        off = (2.0**-58 / point.min(axis=0) + LOST) / np.minimum(np.minimum(above, below), 1.0)
-        highest, lowest = bounds.reach(z)
-        lost = off * self.side.sum(axis=0) / self.least
-        radius = ring_radius(Balls.uniforms(words[2 * d + 2]), d, *map(Balls, radii))
-        far = 2.0**-59 / half.min(axis=0) + LOST
-        halves = [
-            -Balls(mid, mid * far).log() for mid in ((half * up + down).prod(axis=0), (half * down + up).prod(axis=0))
-        ]
-        unit = radius / (halves[0] + halves[1])
-        rise, fall = (
-            unit * own / Balls(most + nothing, lost)
-            for own, most, nothing in zip(halves, (highest, lowest), (down.all(axis=0), up.all(axis=0)), strict=True)
-        )
-        times, spread = (a * up + b * down for a, b in ((rise.mid, fall.mid), (rise.rad, fall.rad)))
-        rad = self.side * off * (times + spread) + np.abs(z) * spread
-        z *= times
-        rad += np.abs(z) * ROUNDING
-        integers = np.rint(z)
-        decided = (np.abs(z - integers) + rad * SLACK < 0.5 - UNDERFLOW).all(axis=0)
-        excess = np.maximum(highest, lowest) - 1
-        unknown = lost * SLACK + UNDERFLOW
-        outside, inside = excess > unknown, excess < -unknown
-        return integers.astype(np.int64), outside | (decided & inside), inside
 
-
-class Bounds(NamedTuple):
-    """S_A of some vectors: which rows of `sizes` they are, and the table of S by x."""
-
-    sizes: Integers
-    rows: Integers
-    table: Vector
-
-    def of(self, i: int) -> list[float]:
-        """Of one vector, but for the empty set."""
-        return list(self.table[self.sizes[self.rows[i], 1:]].tolist())
-
-    @property
-    def kinds(self) -> int:
-        return int(self.sizes.shape[1]).bit_length() - 1
-
-    def reach(self, z: Matrix) -> tuple[Vector, Vector]:
-        """The largest z(A) / S_A and -z(A) / S_A of every vector; the empty set has 0."""
-        many, sets = z.shape[1], members(self.kinds).T.astype(np.float64)
-        own = np.empty((NEAR, sets.shape[1]), dtype=self.sizes.dtype)
-        bound, share = np.empty((2, NEAR, sets.shape[1]))
-        highest, lowest = np.empty((2, many))
-        for start in range(0, many, NEAR):
-            at, n = slice(start, start + NEAR), min(NEAR, many - start)
-            np.take(self.sizes, self.rows[at], axis=0, out=own[:n], mode="clip")
-            np.take(self.table, own[:n], out=bound[:n], mode="clip")
-            np.matmul(z[:, at].T, sets, out=share[:n])
-            share[:n] /= bound[:n]
-            share[:n].max(axis=1, out=highest[at])
-            share[:n].min(axis=1, out=lowest[at])
-        return highest, -lowest
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cover:
-    """For every vector a product of a simplex and intervals around its ball, kinds in the order of their sizes.
+class Located(NamedTuple):
+    """Points in numbers of one precision.
 
     Attributes
     ----------
-    order : kinds, those of the fewest workers first; the last axis of this and all others is vectors.
-    many : how many of them are the block.
+    z : the point, positive kinds over t and negative kinds over 1 - t.
+    above : t.
+    below : 1 - t.
+    off : more than any kind of `z` can be off, in units of its side; and more than t can be.
     side : S of the block for its kinds, of the kind alone for others.
-    least : the least S of a kind.
-    most : what short numbers of single kinds and of pairs may be.
+    total : the sum of all sides over the least S of a kind.
     """
 
-    order: Integers
-    many: Integers
-    side: Matrix
-    least: Vector
-    most: NDArray[np.float32]
+    z: Real
+    above: Real
+    below: Real
+    off: Real
+    side: Real
+    total: Real
 
     @classmethod
-    def of(cls, sizes: Integers, rows: Integers, table: Vector) -> Cover:
-        d, n = sizes.shape[1].bit_length() - 1, len(rows)
-        made = cls(
-            np.empty((d, n), dtype=np.int64),
-            np.empty(n, dtype=np.int64),
-            np.empty((d, n)),
-            np.empty(n),
-            np.empty((d + d * (d - 1) // 2, n), dtype=np.float32),
-        )
-        for start in range(0, n, ROWS // 4):
-            made._fill(slice(start, start + ROWS // 4), sizes.ravel(), rows[start : start + ROWS // 4] << d, table)
-        return made
+    def of(cls, uniform: Real, up: Real, shared: Real, side: Real, total: Real, precision: Precision) -> Located:
+        d = len(side)
+        size = np.log(uniform)
+        np.negative(size, out=size)
+        part = size[:d] * shared
+        first = part * up
+        part -= first  # a number times 0 or 1 is exact
+        above, below = first.sum(axis=0), part.sum(axis=0)
+        above += size[d]
+        below += size[d + 1]
+        whole, least = above + below, np.minimum(above, below)
+        above /= whole
+        below /= whole
+        np.minimum(np.minimum(above, below), least, out=least)
+        off = precision.missing / uniform.min(axis=0)
+        off += precision.lost
+        off /= least
+        first -= part
+        first /= whole
+        z = uniform[:d] - below
+        z *= 1 - shared
+        z += first
+        rise = np.maximum(z, 0)
+        z -= rise
+        rise /= above
+        z /= below
+        z += rise
+        z *= side
+        return cls(z, above, below, off, side, total)
 
-    def _fill(self, at: slice, sizes: Integers, row: Integers, table: Vector) -> None:
-        """The block of the least volume, of those of the smallest kinds."""
-        d = len(self.order)
-        workers = sizes[row + (1 << np.arange(d))[:, None]]
+    def decide(self, most: tuple[Real, Real], radii: Radii, precision: Precision) -> tuple[Integers, Mask, Mask]:
+        """Integers, where they and their acceptance are certain, and where they are accepted: proofs/rings.md."""
+        z, above, below, off, side, total = self
+        highest, lowest = most
+        lost, known = total * off, off < KNOWN
+        excess = np.maximum(highest, lowest)
+        excess -= 1
+        outside, inside = (excess > lost) & known, (excess < -lost) & known
+        norm = highest * above
+        norm += lowest * below
+        radius = radii.mid.astype(z.dtype)
+        unit = radius / norm
+        # Relative to itself: of the norm, of the radius, and roundings.
+        lost *= 2
+        spread = lost / np.maximum(norm - lost, 0)
+        spread += (1 + spread) * (radii.rad / radii.mid * 2).astype(z.dtype)
+        spread += precision.lost
+        rise, fall = above * unit, below * unit
+        z = np.maximum(z, 0) * rise + np.minimum(z, 0) * fall
+        room = side * (off * unit * (1 + spread) * 2)
+        room += np.abs(z) * spread
+        integers = np.rint(z)
+        z -= integers
+        room += np.abs(z, out=z)
+        decided = (room < 0.5 - 2.0**-20).all(axis=0)
+        return integers.astype(np.int64), outside | (decided & inside), inside
+
+
+def reach(z: Real, inverse: Real, rows: Integers) -> tuple[Real, Real]:
+    """The largest z(A) / S_A and -z(A) / S_A of every vector, whose row of `inverse` has 1 / S; the empty set has 0."""
+    many, sets = z.shape[1], members(len(z)).T.astype(z.dtype)
+    own, share = np.empty((2, NEAR, sets.shape[1]), dtype=z.dtype)
+    highest, lowest = np.empty((2, many), dtype=z.dtype)
+    for start in range(0, many, NEAR):
+        at, n = slice(start, start + NEAR), min(NEAR, many - start)
+        np.take(inverse, rows[at], axis=0, out=own[:n], mode="clip")
+        np.matmul(z[:, at].T, sets, out=share[:n])
+        share[:n] *= own[:n]
+        for extreme, out in ((np.maximum, highest), (np.minimum, lowest)):
+            left = share[:n]
+            while (half := left.shape[1] // 2) > 4:
+                left = extreme(left[:, :half], left[:, half:])
+            extreme.reduce(left, axis=1, out=out[at])
+    return highest, -lowest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """Vectors that are being drawn, and around the ball of each a product of a simplex and intervals.
+
+    Attributes
+    ----------
+    row : which vector it is; the last axis of this and all others is places.
+    block : the set of kinds of the block.
+    shared : which kinds these are, 1 or 0.
+    side : S of the block for its kinds, of the kind alone for others.
+    total : the sum of all sides over the least S of a kind.
+    most : what short numbers of single kinds and of pairs may be.
+    own : which row of `inverse` is its own.
+    inverse : of all sets 1 / S, sets the last axis.
+    """
+
+    row: Integers
+    block: Integers
+    shared: NDArray[np.float32]
+    side: NDArray[np.float32]
+    total: NDArray[np.float32]
+    most: NDArray[np.float32]
+    own: Integers
+    inverse: NDArray[np.float32]
+
+    @classmethod
+    def empty(cls, d: int, n: int) -> Slots:
+        shared, side, total, most = (np.empty((k, n), dtype=np.float32) for k in (d, d, 1, len(_few(d))))
+        row, block = np.empty((2, n), dtype=np.int64)
+        return cls(row, block, shared, side, total, most, np.arange(n), np.empty((n, 2**d), dtype=np.float32))
+
+    def without(self, some: Integers) -> Slots:
+        if not some.size:
+            return self
+        kept = np.ones(len(self.row), dtype=np.bool_)
+        kept[some] = False
+        names = [x.name for x in fields(self) if x.name != "inverse"]
+        return replace(self, **{name: np.compress(kept, getattr(self, name), axis=-1) for name in names})
+
+    def put(self, at: Integers, names: Integers, sizes: Integers, rows: Integers, table: Vector) -> None:
+        """Vectors into places, each with the block of the least volume, of those of the smallest kinds."""
+        d = len(self.side)
+        scale, inverse, log = (x.astype(np.float32) for x in (table, 1 / table, np.log(table)))
+        size = np.empty((len(_few(d)), len(at)), dtype=np.int64)
+        for start in range(0, len(at), NEAR):
+            few = slice(start, start + NEAR)
+            every = _rows(sizes, rows[few])
+            self.inverse[self.own[at[few]]] = inverse.take(every, mode="clip")
+            size[:, few] = every.take(_few(d), axis=1, mode="clip").T
+        row = rows << d
         # Kinds in the order of their sizes; the lowest bits say which one it is.
-        ranked = np.sort((workers << 3 | np.arange(d)[:, None]).T, axis=1).T
-        order = ranked & 7
-        kind = np.int64(1) << order
-        scale, block = table[ranked >> 3], table[sizes[row + np.cumsum(kind, axis=0)]]
-        own = np.log(scale)
-        volume = np.log(block) * np.arange(1, d + 1)[:, None] + _shapes(d)[:, None]
-        volume += own.sum(axis=0) - np.cumsum(own, axis=0)
-        many = volume.argmin(axis=0) + 1
-        side = np.where(np.arange(d)[:, None] < many, block[many - 1, np.arange(len(row))], scale)
-        self.order[:, at], self.many[at], self.side[:, at], self.least[at] = order, many, side, scale[0]
-        spare = side * (2 * MARGIN)
-        self.most[:d, at] = scale + spare
-        for place, (i, j) in enumerate(combinations(range(d), 2), start=d):
-            self.most[place, at] = table[sizes[row + kind[i] + kind[j]]] + spare[i] + spare[j]
+        ranked = np.sort((size[:d] << 3 | np.arange(d)[:, None]).T, axis=1).T
+        sets = np.cumsum(np.int64(1) << (ranked & 7), axis=0)
+        whole = sizes.ravel().take(row + sets, mode="clip")
+        volume = log.take(whole, mode="clip") * np.arange(1, d + 1, dtype=np.float32)[:, None]
+        volume -= np.cumsum(log.take(ranked >> 3, mode="clip"), axis=0)
+        volume += _shapes(d)[:, None]
+        best, each = volume.argmin(axis=0), np.arange(len(rows))
+        block = sets[best, each]
+        shared = block >> np.arange(d)[:, None] & 1
+        own = scale.take(size, mode="clip")
+        side = np.where(shared, scale[whole[best, each]], own[:d])
+        self.total[0, at] = side.sum(axis=0) / own[:d].min(axis=0)
+        spare = side * np.float32(2 * MARGIN)
+        own[:d] += spare
+        for i, pairs in enumerate(_pairs(d)):
+            own[pairs] += spare[i] + spare[i + 1 :]
+        self.row[at], self.block[at] = names, block
+        self.shared[:, at], self.side[:, at], self.most[:, at] = shared, side, own
 
-    def propose(self, rows: Integers, times: int, source: Source) -> tuple[Integers, Points]:
-        """For every vector the first of several proposals that may be inside; not all vectors have one."""
-        d, n = len(self.order), len(rows)
-        many, side = self.many[rows], self.side[:, rows]
-        positive = signs(d).draw(np.tile(many, times), source).reshape(times, n)
+    def propose(self, source: Source) -> tuple[Integers, Points, Located]:
+        """For every vector the first of some proposals that may be inside; not all vectors have one."""
+        d, n = self.side.shape
+        times = max(1, min(PLACES // n, 32))
         words = _short((d + 2) * times * n, source).reshape(d + 2, times, n)
-        short, most = side.astype(np.float32), self.most[:, rows]
+        signs = source.words((times * n + 7) // 8).view(np.uint8)[: times * n].reshape(times, n)
         maybe = np.empty((times, n), dtype=np.bool_)
+        z = np.empty((d + 3, times, n), dtype=np.float32)
         for start in range(0, n, step := max(1, TOGETHER // times)):
             at = slice(start, start + step)
             with np.errstate(all="ignore"):
-                maybe[:, at] = _maybe(many[at], short[:, at], most[:, at], positive[:, at], words[:, :, at])
-        chosen = np.flatnonzero(maybe.any(axis=0))
-        place = maybe[:, chosen].argmax(axis=0) * n + chosen
-        first = words.reshape(d + 2, -1)[:, place].astype(np.uint64)
-        long = first << np.uint64(SHORT) | _short(first.size, source).reshape(first.shape)
-        # From the order of sizes to that of kinds.
-        turn = self.order[:, rows[chosen]] * len(chosen) + np.arange(len(chosen))
-        bits = positive.ravel()[place] >> np.arange(d, dtype=np.uint8)[:, None] & np.uint8(1)
-        up, own = np.empty(turn.shape, dtype=np.uint8), np.empty(turn.shape)
-        shared, mixed = np.empty(turn.shape, dtype=np.bool_), long.copy()
-        up.ravel()[turn], own.ravel()[turn], mixed[:d].ravel()[turn] = bits, side[:, chosen], long[:d]
-        shared.ravel()[turn] = np.arange(d)[:, None] < many[chosen]
-        return chosen, Points(mixed, up.view(np.bool_), shared, own, self.least[rows[chosen]])
+                maybe[:, at] = self._maybe(at, words[:, :, at], signs[:, at], z[:, :, at])
+        chosen = np.flatnonzero(maybe.any(axis=0)) if times > 1 else np.flatnonzero(maybe[0])
+        place = maybe[:, chosen].argmax(axis=0) * n + chosen if times > 1 else chosen
+        found = z.reshape(d + 3, -1).take(place, axis=1, mode="clip")
+        side = self.side.take(chosen, axis=1, mode="clip")
+        points = Points(
+            words.reshape(d + 2, -1).take(place, axis=1, mode="clip"),
+            _bits(signs.ravel()[place], d) == 1,
+            self.shared.take(chosen, axis=1, mode="clip") == 1,
+            self.block[chosen],
+        )
+        above, below, off = found[d:]
+        return chosen, points, Located(found[:d], above, below, off, side, self.total[0, chosen])
+
+    def _maybe(self, at: slice, words: NDArray[np.uint32], signs: NDArray[np.uint8], found: Real) -> Mask:
+        """Which proposals may be inside, by short numbers, which are kept in `found`."""
+        d, shared, side, most = len(self.side), self.shared[:, None, at], self.side[:, None, at], self.most[:, None, at]
+        uniform = words.astype(np.float32)
+        uniform += np.float32(0.5)
+        uniform *= np.float32(2.0**-32)
+        point = Located.of(uniform, _bits(signs, d).astype(np.float32), shared, side, self.total[:, at], SHORT)
+        z = found[:d] = point.z
+        found[d], found[d + 1], found[d + 2] = point.above, point.below, point.off
+        wrong = (np.abs(z) > most[:d]).any(axis=0)
+        for i, pairs in enumerate(_pairs(d)):
+            both = z[i] + z[i + 1 :]
+            np.abs(both, out=both)
+            wrong |= (both > most[pairs]).any(axis=0)
+        return np.asarray((point.off > np.float32(MARGIN)) | ~wrong)
 
 
-def _maybe(
-    many: Integers,
-    side: NDArray[np.float32],
-    most: NDArray[np.float32],
-    positive: NDArray[np.uint8],
-    words: NDArray[np.uint32],
-) -> Mask:
-    """Which proposals may be inside, by short numbers."""
-    d = len(side)
-    uniform = words.astype(np.float32)
-    uniform += np.float32(0.5)
-    uniform *= np.float32(2.0**-SHORT)
-    size = np.log(uniform)
-    np.negative(size, out=size)
-    bits = (positive >> np.arange(d, dtype=np.uint8)[:, None, None] & np.uint8(1)).astype(np.float32)
-    inside = (np.arange(d)[:, None] < many)[:, None].astype(np.float32)
-    part = size[:d] * inside
-    first = part * bits
-    above, below = size[d] + first.sum(axis=0), size[d + 1] + (part - first).sum(axis=0)
-    unsure = uniform.min(axis=0) < np.float32(LEAST_UNIFORM)
-    block = ((1 << many) - 1).astype(np.uint8)
-    unsure |= (above < np.float32(LEAST_SIZE)) & (positive & block != 0)
-    unsure |= (below < np.float32(LEAST_SIZE)) & (~positive & block != 0)
-    part /= above * bits + below * (1 - bits)  # a number times 0 or 1 is exact
-    part += uniform[:d] * (1 - inside)
-    part *= side[:, None]
-    wrong = np.asarray((part > most[:d, None]).any(axis=0))
-    z = part * (2 * bits - 1)
-    both, beyond = np.empty_like(z[0]), np.empty(wrong.shape, dtype=np.bool_)
-    for place, (i, j) in enumerate(combinations(range(d), 2), start=d):
-        np.add(z[i], z[j], out=both)
-        np.abs(both, out=both)
-        np.greater(both, most[place], out=beyond)
-        np.logical_or(wrong, beyond, out=wrong)
-    return np.asarray(unsure | ~wrong)
+def _bits(sets: NDArray[np.uint8], d: int) -> NDArray[np.uint8]:
+    """A new first axis: whether each kind is in the set, 1 or 0."""
+    return np.asarray(sets >> np.arange(d, dtype=np.uint8).reshape(d, *[1] * sets.ndim) & np.uint8(1))
+
+
+def _rows(sizes: Integers, rows: Integers) -> Integers:
+    """Rows in rising order, without a copy where none is left out."""
+    first, last = int(rows[0]), int(rows[-1])
+    return sizes[first : last + 1] if last - first == len(rows) - 1 else sizes.take(rows, axis=0, mode="clip")
 
 
 def _short(n: int, source: Source) -> NDArray[np.uint32]:
@@ -314,50 +385,26 @@ def _short(n: int, source: Source) -> NDArray[np.uint32]:
 
 
 @cache
-def _shapes(d: int) -> Vector:
-    """Of a block of 1 to d kinds the logarithm of about how much room it has beside intervals."""
-    return np.array([math.log(math.comb(2 * m, m) / math.factorial(m) / 2**m) for m in range(1, d + 1)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Signs:
-    """Sets of positive places, as often as they have to be proposed, for every number of places in the block."""
-
-    total: Integers
-    start: Integers
-    sets: NDArray[np.uint8]
-
-    def draw(self, many: Integers, source: Source) -> NDArray[np.uint8]:
-        return np.asarray(self.sets[self.start[many] + below(self.total[many], source)])
+def _few(d: int) -> Integers:
+    """Single kinds, then pairs."""
+    return np.array([*(1 << i for i in range(d)), *(1 << i | 1 << j for i, j in combinations(range(d), 2))])
 
 
 @cache
-def signs(d: int) -> Signs:
-    """Every set P as often as C(m, j) / C(d, k) says: k its places, j of them among the m first."""
-    whole = math.lcm(*(math.comb(d, k) for k in range(d + 1)))
-    size = members(d).sum(axis=1)
-    sets = []
-    for m in range(d + 1):
-        first = members(d)[:, :m].sum(axis=1)
-        times = [math.comb(m, j) * whole // math.comb(d, k) for j, k in zip(first.tolist(), size.tolist(), strict=True)]
-        sets.append(np.repeat(np.arange(2**d, dtype=np.uint8), times))
-    total = np.array([len(some) for some in sets])
-    return Signs(total, np.cumsum(total) - total, np.concatenate(sets))
+def _pairs(d: int) -> list[slice]:
+    """Where pairs are whose first kind is this one."""
+    ends = np.cumsum([d, *range(d - 1, 0, -1)]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+@cache
+def _shapes(d: int) -> NDArray[np.float32]:
+    """Of a block of 1 to d kinds the logarithm of how much room it has with t, beside intervals."""
+    room = [math.log(2**m / math.factorial(m + 1)) for m in range(1, d + 1)]
+    return np.array(room, dtype=np.float32)
 
 
 @cache
 def members(d: int) -> Integers:
     """Row A, column c: whether kind c is in the set A."""
     return np.arange(2**d)[:, None] >> np.arange(d) & 1
-
-
-def below(total: Integers, source: Source) -> Integers:
-    """A whole number from 0 to below each total, all equally likely."""
-    limit, word = total.astype(np.uint32), _short(total.size, source)
-    rest = word % limit
-    fair = word - rest <= np.uint32(2**32 - 1) - limit + np.uint32(1)  # a whole round of numbers lies ahead
-    found = rest.astype(np.int64)
-    again = np.flatnonzero(~fair)
-    if again.size:
-        found[again] = below(total[again], source)
-    return found

@@ -270,7 +270,7 @@ def between(
         str | None, typer.Option(help="Attributes that make a cell, with commas between; a folder has them.")
     ] = None,
     level: Annotated[
-        float | None, typer.Option(help="Probability with which the intervals of tables hold; 0.95 if left out.")
+        float | None, typer.Option(help="Probability with which intervals hold; files in a release have it.")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(help="With two folders: the largest chance of a false alarm, for example 0.1.")
@@ -294,7 +294,7 @@ def between(
 
     Example: `discreet changes between out/q1/jobs out/q2/jobs --fdr 0.1`
 
-    Example: `discreet changes between out/q1/tables/place.csv out/q2/tables/place.csv --by place`
+    Example: `discreet changes between q1.csv q2.csv --by place --level 0.95`
     """
     from discreet.utility.between import changes_between
 

@@ -2,8 +2,8 @@
 the flags that they raise.
 
 Rankings are in `discreet.tables.ranking`. Everything here compares with the truth or with another table, so it is for
-those who hold both: a result is not a release. Only `agency`, `between`, `discoveries`, `model_changes` and `paired`
-read nothing but published ones.
+those who hold both: a result is not a release. Only `agency`, `between`, `discoveries`, `model_changes`, `paired`
+and `stated` read nothing but published ones.
 
 agency   a release beside the agency's own table: cells that it suppresses, differences by size, ranks
 between  alarms from two private releases: which counts changed by more than their noise can explain
@@ -13,5 +13,6 @@ errors   errors of published counts beside the errors of noise infusion, the mea
 flags    do two private releases raise the flags that the truth would raise? Large changes as a measure of utility
 model_changes  the same of two private models: which effects changed by more than noise and sampling can explain
 paired   between which ends a change lies, from two published numbers whose noise is independent
+stated   the numbers of published tables, and the level of their intervals
 strata   the four kinds of place by population: results for large places say nothing about small ones
 """

@@ -33,6 +33,7 @@ from discreet.tables.reopened import reopened
 from discreet.utility.discoveries import discovered
 from discreet.utility.flags import Direction
 from discreet.utility.paired import Ends, change_ends
+from discreet.utility.stated import missed, numbers_of
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -161,8 +162,8 @@ def changes_between(
         their published tables with `value="estimate"`: the attributes, `estimate` and `std_error`.
     by : the attributes that make a cell; known of a release, needed for tables. Of models a random term, or "term" for
         the fixed effects; left out, the first random term.
-    level : the probability with which the intervals hold; a release states it, and it is 0.95 for tables if it is left
-        out.
+    level : the probability with which the intervals hold; a release states it, and so does `release.json` of a file of
+        one. Other tables need it. Of models it sets the rate, and is 0.95 if it is left out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
         known. Left out, 2 (1 - level). Of published tables it follows from the level.
     fdr : the largest expected share of false alarms among all of them, instead of a rate for each cell, for any
@@ -178,7 +179,7 @@ def changes_between(
 
     Examples
     --------
-    >>> print(changes_between("q1.csv", "q2.csv", by=["place"]).summary())          # doctest: +SKIP
+    >>> print(changes_between("q1.csv", "q2.csv", by=["place"], level=0.95).summary())          # doctest: +SKIP
     """
     if direction not in ("either", "decline", "increase"):
         raise DataError(
@@ -193,14 +194,6 @@ def changes_between(
         )
     early, late = (_opened(each) for each in (early, late))
     releases = [each for each in (early, late) if isinstance(each, CountRelease | MovementRelease)]
-    level = min([each.level for each in releases], default=0.95) if level is None else level
-    if not 0.5 < level < 1:
-        raise DataError(
-            (Argument("level", level), " is no level of two intervals."),
-            "Each fails with a chance of 1 - level, both together with twice that.",
-            "Use the level of the releases, such as 0.95.",
-            about="level",
-        )
     by = tuple(_attributes(releases[0]) if by is None and releases else by or ())
     models = isinstance(early, PrivateFit) or isinstance(late, PrivateFit)
     if not by and not models:
@@ -228,14 +221,16 @@ def changes_between(
                 "Leave it out and give the level, or give two releases.",
                 about=name,
             )
-    chance = 2 * (1 - level) if rate is None else float(rate)
+    free = models or value == "estimate" or (_at_any_level(early, late, value) and early.by == late.by == by)
+    miss = missed(early, late, level, free=free)
+    chance = miss if rate is None else float(rate)
     if models:
         from discreet.utility.model_changes import model_changes
 
         return _some(model_changes(early, late, by=by, rate=chance, fdr=fdr, least=least, direction=direction))
     if _at_any_level(early, late, value) and early.by == late.by == by:
         return _some(_of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction))
-    first, second = (_read(table, by, name, value, level) for table, name in ((early, "early"), (late, "late")))
+    first, second = (_read(table, by, name, value, miss / 2) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
     ends = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
@@ -376,7 +371,7 @@ def _attributes(release: CountRelease | MovementRelease) -> Sequence[str]:
 
 
 def _read(
-    table: Any, by: Sequence[str], name: str, value: str, level: float
+    table: Any, by: Sequence[str], name: str, value: str, miss: float
 ) -> dict[tuple[str, ...], tuple[float, float, float]]:
     """Count, lower and upper end of each cell; NaN for an end that there is not."""
     data = table.to_arrow() if isinstance(table, CountRelease | MovementRelease) else table
@@ -399,10 +394,17 @@ def _read(
             "Name all of its attributes.",
             about="by",
         )
-    ends = [np.array([np.nan if value is None else float(value) for value in read[each]]) for each in numbers]
+    ends = [numbers_of(read[each], each, name) for each in numbers]
     if value == "estimate":
         from discreet.utility.model_changes import quantile
 
-        far = quantile(1 - level) * ends[1]
+        far = quantile(miss) * ends[1]
         ends[1:] = [ends[0] - far, ends[0] + far]
+    if (upside := int((ends[1] > ends[2]).sum())) > 0:
+        raise DataError(
+            f"{numbers[1]!r} is above {numbers[2]!r} in {upside:,} of {len(keys):,} rows of the {name} table.",
+            "An interval goes from its lower end to its upper one.",
+            "Name the columns rightly, or give the published table.",
+            about=name,
+        )
     return dict(zip(keys, zip(*(each.tolist() for each in ends), strict=True), strict=True))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import discreet as dc
 from discreet.errors import DataError
+from discreet.ledger.publication import fingerprints
 from discreet.privacy.units import Establishments
+from discreet.release.files import FORMAT
 from discreet.utility.between import changes_between
 from faults_of import about
 
@@ -64,8 +69,10 @@ def test_ends_by_hand():
         found.cells == [("a",), ("b",)] and found.alarm.tolist() == [True, False] and found.rate == pytest.approx(0.1)
     )
     assert (found.low[0], found.high[0]) == (1, 21) and "1 of 2" in found.summary()
-    assert not changes_between(*tables(np.array([11, -9, 0])), by=["place"], least=2).alarm.any()
-    assert not changes_between(*tables(np.array([11, -9, 0])), by=["place"], direction="decline").alarm.any()
+    assert not changes_between(*tables(np.array([11, -9, 0])), by=["place"], level=0.95, least=2).alarm.any()
+    assert not changes_between(
+        *tables(np.array([11, -9, 0])), by=["place"], level=0.95, direction="decline"
+    ).alarm.any()
 
 
 @pytest.mark.parametrize(
@@ -80,21 +87,59 @@ def test_ends_by_hand():
 )
 def test_refusals(settings, subject):
     with pytest.raises(DataError, check=about(subject)):
-        changes_between(*tables(np.zeros(3)), **{"by": ["place"]} | settings)
+        changes_between(*tables(np.zeros(3)), **{"by": ["place"], "level": 0.95} | settings)
     one, _ = tables(np.zeros(3))
     with pytest.raises(DataError, check=about("late")):
-        changes_between(one, {**one, "place": ["x", "y", "z"]}, by=["place"])
+        changes_between(one, {**one, "place": ["x", "y", "z"]}, by=["place"], level=0.95)
     with pytest.raises(DataError, check=about("by")):
-        changes_between({**one, "place": ["a", "a", "b"]}, one, by=["place"])
+        changes_between({**one, "place": ["a", "a", "b"]}, one, by=["place"], level=0.95)
 
 
 def test_flows_are_compared_by_the_number_that_is_named():
     def table(jdr, low, high):
         return pa.table({"county": ["a", "b"], "jdr": [jdr, None], "jdr_lower": [low, 0.0], "jdr_upper": [high, 2.0]})
 
-    found = changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="jdr")
+    found = changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="jdr", level=0.95)
     assert found.cells == [("a",)] and found.alarm.tolist() == [True]  # a cell without a rate is left out
     assert (found.low[0], found.high[0]) == pytest.approx((0.13, 0.27))
     assert found.to_dict()["alarms"] == 1
     with pytest.raises(DataError, check=about("early")):
-        changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="sr")
+        changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="sr", level=0.95)
+
+
+def test_the_level_is_that_of_the_intervals(tmp_path):
+    """That of the release a file lies in, or a given one; a rate of other intervals is not stated."""
+    folders = [tmp_path / name for name in ("q1", "q2", "q3")]
+    for folder, level in zip(folders, ("4/5", "4/5", "9/10"), strict=True):
+        folder.mkdir()
+        pa.csv.write_csv(pa.table(tables(np.zeros(3))[1]), folder / "research.csv")
+        known = {"format": FORMAT, "name": folder.name, "dataset": "jobs", "columns": {}, "files": fingerprints(folder)}
+        promise = {"guarantee": {"sentence": "", "definition": ""}, "parameters": {"kind": "count", "level": level}}
+        (folder / "release.json").write_text(json.dumps(known | promise))
+    first, second, third = (folder / "research.csv" for folder in folders)
+    assert changes_between(first, second, by=["place"]).rate == pytest.approx(0.4)
+    assert changes_between(first, str(third), by=["place"]).rate == pytest.approx(0.3)  # each misses by its own chance
+    assert changes_between(first, second, by=["place"], level=0.8).rate == pytest.approx(0.4)
+    away = tmp_path / "away.csv"
+    away.write_bytes(first.read_bytes())
+    assert changes_between(away, away, by=["place"], level=0.8).rate == pytest.approx(0.4)
+    assert changes_between(away, second, by=["place"], level=0.8).rate == pytest.approx(0.4)
+    for pair_of, level in (
+        ((first, second), 0.95),
+        ((away, second), 0.95),
+        ((away, second), None),
+        ((away, away), None),
+    ):
+        with pytest.raises(DataError, check=about("level")):
+            changes_between(*pair_of, by=["place"], level=level)
+    release = pair(0, 4, jobs())[0]
+    with pytest.raises(DataError, check=about("level")):
+        changes_between(release, release.to_arrow(), by=["place"], level=0.99)
+    assert changes_between(release, release.to_arrow(), by=["place"], level=0.9).rate == pytest.approx(0.2)
+
+
+def test_upside_down_intervals_and_text_are_refused():
+    one, two = tables(np.zeros(3))
+    for odd in ({**two, "lower": two["upper"] + 1}, {**two, "count": ["many", "few", "1"]}):
+        with pytest.raises(DataError, check=about("late")):
+            changes_between(one, odd, by=["place"], level=0.95)

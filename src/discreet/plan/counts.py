@@ -35,7 +35,7 @@ from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
-from discreet.tables.derived import agreeing
+from discreet.tables.derived import agreeing, source_of
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
 from discreet.tables.prepared import Prepared, TableAsk
@@ -267,7 +267,9 @@ class CountRequest:
             kept, level = self.release.non_negative, float(self.release.level)
             agree = agreed(self.queries, self.ready, drawn, level=level, non_negative=kept)
             finest = next(table for table in agree if all(table.covers(other) for other in agree))
-            return [*agree, *(agreeing(table, finest) for table in tables[len(self.queries) :])]
+            sums = zip(tables[len(self.queries) :], self.derived, strict=True)
+            of = [(table, agree[source_of(query, self.queries, drawn)]) for table, query in sums]
+            return [*agree, *(agreeing(table, finest, source) for table, source in of)]
         towards = self.release.shrink if isinstance(self.release, Count) else None
         moved = [table if towards is None else table.shrunk(towards) for table in tables]
         return [table.non_negative() if self.release.non_negative else table for table in moved]

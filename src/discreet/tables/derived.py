@@ -4,6 +4,7 @@ The interval of a sum rests on the variances of the noise in it, which are confi
 x_i of the m cells of a sum are at most their counts, which add up to N, and none is larger than X. So the sum of x_i^2
 is at most N X. So the noise of the sum has a root mean square of at most sqrt(a^2 N X + c^2 m), a and c the mechanism's
 constants, and Chebyshev's inequality bounds it. X is bounded by the cells' own upper ends (docs/proofs/consistency.md).
+A sum of one cell is that cell's number, and has its interval.
 """
 
 from __future__ import annotations
@@ -75,16 +76,21 @@ def sums_of(
     return replace(found, establishments=number, guarantee=guarantee)
 
 
-def agreeing(table: CountRelease, finest: CountRelease) -> CountRelease:
-    """The same table, its counts sums of a finest table that was made to agree with others."""
+def agreeing(table: CountRelease, finest: CountRelease, source: CountRelease) -> CountRelease:
+    """The same table, its counts sums of a finest table that was made to agree with others.
+
+    `source` is the table that it was a sum of, made to agree too.
+    """
     counts = summed(finest.counts, members_of(finest, table), table.counts.shape)
     lower, upper = np.fmin(table.lower, counts), np.fmax(table.upper, counts)
     told = np.isfinite(table.lower)
+    ends = np.where(told, lower, table.lower), np.where(told, upper, table.upper)
+    lower, upper = _of_one(ends, (source.lower, source.upper), members_of(source, table))
     return replace(
         table,
         counts=counts,
-        lower=np.where(told, lower, table.lower),
-        upper=np.where(told, upper, table.upper),
+        lower=lower,
+        upper=upper,
         guarantee=table.guarantee.noted(SIGNED if SIGNED in finest.guarantee.notes else AGREE),
     )
 
@@ -115,6 +121,22 @@ def _kept(fine: CountRelease, names: Sequence[str], level: tuple[Label, ...]) ->
 
 
 def _ends(
+    fine: CountRelease, counts: Integers, member: Integers, mechanism: Mechanism, *, level: float, bounded: bool
+) -> tuple[Vector, Vector]:
+    """Those of the cell itself where there is one, else by Chebyshev's inequality."""
+    found = _by_squares(fine, counts, member, mechanism, level=level, bounded=bounded)
+    return found if fine.ends is None else _of_one(found, fine.ends(level), member)
+
+
+def _of_one(found: tuple[Vector, Vector], ends: tuple[Vector, Vector], member: Integers) -> tuple[Vector, Vector]:
+    """What was found, but the ends of the fine count where a sum has no other: how many it has is public."""
+    alone = np.flatnonzero(np.bincount(member, minlength=found[0].size)[member] == 1)
+    for whole, fine in zip(found, ends, strict=True):
+        whole.reshape(-1)[member[alone]] = fine.ravel()[alone]
+    return found
+
+
+def _by_squares(
     fine: CountRelease, counts: Integers, member: Integers, mechanism: Mechanism, *, level: float, bounded: bool
 ) -> tuple[Vector, Vector]:
     """All N >= 0 with |M - N| <= sqrt((a^2 N X + c^2 m) / miss), M the sum of draws; none where nothing is known."""

@@ -22,7 +22,7 @@ from discreet.release.offer import Check, Offer
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.derived import agreeing, source_of, sums_of
 from discreet.tables.nested import narrowed
-from discreet.tables.prepared import Prepared, TableAsk, TableErrors, TablesErrors, write_counts
+from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.releases import CountReleases
@@ -67,7 +67,8 @@ def completed(
     for i, query in enumerate(queries):
         if i not in found:
             table = derived(query, asked, ready, drawn, level=level)
-            found[i] = agreeing(table, tables[finest]) if add_up else table
+            of = tables[source_of(query, asked, drawn)]
+            found[i] = agreeing(table, tables[finest], of) if add_up else table
     return tuple(found[i] for i in range(len(queries)))
 
 
@@ -82,7 +83,9 @@ def derived(
     """A table that was not drawn: sums of the drawn one with the fewest counts of which it is a sum."""
     of = source_of(query, asked, drawn)
     bounded = asked[of].bounds_size(ready[of].mechanism)
-    return sums_of(drawn[of], query, ready[of].mechanism, bounded=bounded, level=level)
+    fine = drawn[of]
+    fine = replace(fine, ends=asked[of].ends(ready[of], Drawn(fine.counts, fine.largest, fine.at_most)))
+    return sums_of(fine, query, ready[of].mechanism, bounded=bounded, level=level)
 
 
 def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchies: Sequence[Hierarchy]) -> list[int]:

@@ -247,6 +247,20 @@ def test_a_code_with_two_parents_is_named() -> None:
         dc.read_jobs(rows(), schema=schema(place=["state", "county"]))
 
 
+@pytest.mark.parametrize("add_up", [False, True])
+def test_one_drawn_number_has_one_interval(add_up: bool) -> None:
+    """A state of one county: the same draw, so the same interval and flag; a state of two has a wider one."""
+    given = {"workplace": [1, 2, 3], "county": ["01001", "01003", "02001"], "jobs": [120, 8, 45]}
+    place = {"levels": ["county", "state"], "prefix": [5, 2]}
+    found = dc.read_jobs(given, schema=Schema(["county"], {}, size="jobs", hierarchy={"place": place}))
+    work = dc.Session(found, unit=dc.Establishments("0.1"), budget=4, seed=1).marginals(
+        "county", "state", measure="finest"
+    )
+    fine, coarse = (table.to_arrow().to_pylist() for table in work.release(epsilon=4, add_up=add_up))
+    assert [*fine[2].values()][1:] == [*coarse[1].values()][1:]
+    assert coarse[0]["upper"] - coarse[0]["lower"] > fine[0]["upper"] - fine[0]["lower"]
+
+
 @pytest.mark.parametrize("measure", ["coarsest", [["naics2"]], [], 3, [["state"]]])
 def test_what_cannot_be_derived_is_refused(measure: Any) -> None:
     with pytest.raises(DataError, check=about("measure")):

@@ -1,7 +1,8 @@
 """The mean of a magnitude per job: a published sum over a published count. The division costs nothing.
 
 Half of the probability to fail bounds the sum, half the count, so the ends of a mean are the least and the largest
-ratio of plausible sums and counts.
+ratio of plausible sums and counts. Nobody is paid less than nothing or more than the declared cap, which is public. So
+means and their ends are cut at both.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from discreet.tables.workload import together
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NOTE = "Means and the ends of their intervals are kept between 0 and the declared cap of {}, {:,}."
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MeanRelease(Result):
@@ -50,16 +53,22 @@ class MeanRelease(Result):
 
     @property
     def means(self) -> Vector:
-        """NaN where no job was counted."""
-        return _ratio(self.sums.counts.astype(np.float64), self.counts.counts.astype(np.float64))
+        """Between 0 and the cap; NaN where no job was counted."""
+        ratio = _ratio(self.sums.counts.astype(np.float64), self.counts.counts.astype(np.float64))
+        return np.clip(ratio, 0.0, self._cap)
 
     @property
     def ends(self) -> tuple[Vector, Vector]:
-        """Intervals of the means; infinite above where the count may be zero."""
+        """Intervals of the means; the cap is the upper end where the count may be zero."""
         low = _ratio(self.sums.lower, self.counts.upper)
         with np.errstate(divide="ignore", invalid="ignore"):
             high = np.where(self.counts.lower > 0, self.sums.upper / self.counts.lower, np.inf)
-        return np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), np.inf, high)
+        low, high = np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), np.inf, high)
+        return np.clip(low, 0.0, self._cap), np.clip(high, 0.0, self._cap)
+
+    @property
+    def _cap(self) -> float:
+        return float(self.sums.parameters["cap"])
 
     def to_arrow(self) -> pa.Table:
         """One row per mean: the attributes, `mean`, `lower`, `upper`, `sum`, `count`."""
@@ -107,18 +116,25 @@ class MeanQuery:
     sums: CountQuery
     counts: CountQuery = field(repr=False)
 
-    def check(self, *, epsilon: Number, split: Sequence[Number] | None = None) -> Check[TablesErrors]:
+    def check(
+        self, *, epsilon: Number, split: Sequence[Number] | None = None, scale_share: Number = 0
+    ) -> Check[TablesErrors]:
         """The price and the expected errors of both tables; reads and spends nothing."""
-        return self.offer(epsilon=epsilon, split=split).check(self.sums.account.remaining)
+        return self.offer(epsilon=epsilon, split=split, scale_share=scale_share).check(self.sums.account.remaining)
 
     def offer(
-        self, *, epsilon: Number, split: Sequence[Number] | None = None, level: float = 0.95
+        self,
+        *,
+        epsilon: Number,
+        split: Sequence[Number] | None = None,
+        scale_share: Number = 0,
+        level: float = 0.95,
     ) -> Offer[Any, Any, tuple[CountRelease, ...]]:
         """Both tables as one offer; the arguments are those of `release`."""
         refuse_level(level)
         parts = []
         for query, share in zip((self.sums, self.counts), self._shares(epsilon, split), strict=True):
-            asked: TableAsk = {"epsilon": share}
+            asked: TableAsk = {"epsilon": share, "scale_share": scale_share}
             parts.append(query.offered(query.prepare(**asked), asked, level=(1 + level) / 2))
         return together(parts, {"kind": "mean", "tables": [dict(part.details) for part in parts]})
 
@@ -127,14 +143,19 @@ class MeanQuery:
         *,
         epsilon: Number,
         split: Sequence[Number] | None = None,
+        scale_share: Number = 0,
         name: str | None = None,
         level: float = 0.95,
     ) -> MeanRelease:
-        """Publish the sums, the counts and their ratios; `split` divides epsilon between the first two, evenly."""
-        offer = self.offer(epsilon=epsilon, split=split, level=level)
+        """Publish the sums, the counts and their ratios; `split` divides epsilon between the first two, evenly.
+
+        `scale_share` is the part of each that makes intervals narrow.
+        """
+        offer = self.offer(epsilon=epsilon, split=split, scale_share=scale_share, level=level)
         released = self.sums.account.release(offer, self.sums.jobs, name=name)
         sums, counts = (table.of(released) for table in released.value)
-        return MeanRelease(sums, counts, level, sums.guarantee, released.entry, released.name)
+        promise = sums.guarantee.noted(NOTE.format(self.sums.magnitude, self.sums.step))
+        return MeanRelease(sums, counts, level, promise, released.entry, released.name)
 
     def _shares(self, epsilon: Number, split: Sequence[Number] | None) -> list[Fraction]:
         whole = exact(epsilon, name="epsilon")

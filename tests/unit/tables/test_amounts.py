@@ -156,6 +156,23 @@ def test_a_mean_is_a_sum_over_a_count() -> None:
     assert found.tidy()["effect"].to_pylist() == ["mean"] * 12
 
 
+def test_no_mean_and_no_end_is_impossible() -> None:
+    """Forty cells of one small establishment each at little epsilon: noise is larger than the sums and the counts."""
+    few = {name: np.asarray(column)[:40] for name, column in rows().items()} | {"county": np.arange(40)}
+    found = dc.read_jobs(few, schema=schema())
+    for share in (0, "1/5"):
+        open_session = dc.Session(found, unit=ALPHA, budget=2, seed=2)
+        means = open_session.mean("payroll", "county").release(epsilon=2, scale_share=share)
+        sums, counts = means.sums.counts, means.counts.counts
+        assert ((sums < 0) & (counts > 0)).any() and ((sums > CAP * counts) & (counts > 0)).any()
+        assert str(open_session.remaining) == "epsilon=0" and "250,000" in str(means)
+        kept = means.means[np.isfinite(means.means)]
+        assert kept.min() == 0 and kept.max() == CAP
+        lower, upper = means.ends
+        assert lower.min() >= 0 and upper.max() == CAP and (lower <= upper).all()
+        assert (means.sums.largest is not None) == bool(share)
+
+
 def test_establishments_are_published_beside_where_they_are_public() -> None:
     found = session().sum("payroll", "county", establishments=True).release(epsilon=2).to_arrow()
     assert found["establishments"].to_pylist() == np.bincount(rows()["county"]).tolist()

@@ -195,7 +195,11 @@ class BudgetSection(Section):
     epsilon: Price = Field(description="The total loss, for example 4.")
     delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
     per_year: Price | None = Field(None, description="What releases about one year may cost together, for example 1.")
-    per_quarter: Price | None = Field(None, description="The same about one quarter; a series has no gaps.")
+    per_quarter: Price | None = Field(
+        None,
+        description="The same about one quarter; a series has no gaps. Flows and changes count for their last quarter "
+        "alone.",
+    )
     per_month: Price | None = Field(None, description="The same about one month.")
     ledger: LedgerPlace = Field(description="A file relative to the plan, or postgresql://user@host/database.")
     dataset: DataSetName = Field(

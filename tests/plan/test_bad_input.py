@@ -259,6 +259,16 @@ def test_two_jobs_in_a_quarter_are_told_as_such(tmp_path: Path) -> None:
     assert fault.place == ("data", "source") and "of a quarter of jobs.parquet" in str(fault.asked)
 
 
+def test_the_verdict_follows_what_the_owner_is_told(tmp_path: Path, command: Any) -> None:
+    files(tmp_path, twice_in_a_quarter(good()))
+    path = plan(tmp_path, PLACE, "refuse", histories=True)
+    assert "The plan can be run." in command("check", path)[1], "it depends on no data"
+    code, out, _ = command("check", path, "--owner")
+    assert code == 2 and "The plan cannot be run on these data." in out and "can be run" not in out
+    code, out, _ = command("check", path, "--owner", "--json")
+    assert code == 2 and not json.loads(out)["can_run"]
+
+
 def test_histories_have_no_amounts(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
     files(tmp_path, good())
     path = plan(tmp_path, PLACE, "refuse", histories=True)

@@ -105,6 +105,8 @@ def test_quarters_across_plans(plan: Path, command, contents) -> None:
         "release.0.epsilon": written(plan, "2026-Q1", ("q1-more", "'3/2'", ""), name="dear"),
         "data.period": written(plan, "2026-Q3", ("q3", 1, ""), name="gap"),
     }
+    told = str(check(read_plan(refused["release.0.epsilon"])).only)
+    assert "2026-Q1, 1 is left now; not every release can be paid" in told and "afterwards" not in told
     for place, bad in refused.items():
         with pytest.raises(PlanError) as error:
             run(bad)

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -187,10 +188,17 @@ def test_a_revision_of_flows_says_what_changed(by: str, tmp_path: Path) -> None:
     assert next(one for one in verify_bundle(done.bundle) if one.subject == "report.html").holds
 
 
-def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path: Path) -> None:
+def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path: Path, command: Any) -> None:
     """Tables that are sums of drawn ones are in the report too, rounded as the agency rounds."""
     histories(tmp_path)
     plan = tmp_path / "plan.toml"
+    plan.write_text(SUMS)
+    told = " ".join(command("check", plan)[1].split())
+    assert "paid: Typical half-width of an interval, by the same size" in told and "times as much pay" in told
+    assert "without intervals" not in told
+    plan.write_text(SUMS.replace("epsilon = 8", "epsilon = 1"))  # noise without a variance
+    told = " ".join(command("check", plan)[1].split())
+    assert "without intervals, but for sums of one number: by state; nothing." in told
     plan.write_text(SUMS)
     done = run(plan)
     report = (tmp_path / "out" / "report.html").read_text()

@@ -83,8 +83,9 @@ def check(
     if as_json:
         told_advice = {name: each if isinstance(each, str) else each.to_dict() for name, each in advice.items()}
         more = ({"owner": notes} if owner else {}) | ({"advice": told_advice} if advise else {})
-        typer.echo(json.dumps(found.to_dict() | more, indent=2))
-        if found.faults:
+        verdict_there = {"can_run": False} if _refused(notes) else {}
+        typer.echo(json.dumps(found.to_dict() | more | verdict_there, indent=2))
+        if found.faults or _refused(notes):
             raise typer.Exit(2)
         return
     _print_check(found)
@@ -94,13 +95,16 @@ def check(
             typer.echo(f"Advice{f' for {name}' if name else ''}: {each}\n")
     found.refuse()
     rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
-    told = [found.file.document.located(fault).told() for fault in found.missing] or [f"The plan can be run{rows}."]
+    verdict = "The plan cannot be run on these data." if _refused(notes) else f"The plan can be run{rows}."
+    told = [found.file.document.located(fault).told() for fault in found.missing] or [verdict]
     read = "" if owner else "Nothing confidential was read; nothing"
     notes_first = [] if owner else [f"Note: {note}." for note in found.notes]
     typer.echo("\n".join([*notes_first, *told, f"{read or 'Nothing'} was written or spent."]))
     if owner:
         head = "For the owner of the data alone, and no part of any release:"
         typer.echo("\n".join(["", head, *(notes or ["no problem was found."])]))
+    if _refused(notes):
+        raise typer.Exit(2)
 
 
 def _advice(found: PlanCheck, measure: Error) -> dict[str, BudgetAdvice | str]:
@@ -117,6 +121,12 @@ def _owner_notes(found: PlanCheck) -> list[str]:
     from discreet.plan.owner import owner_notes
 
     return [] if found.faults or found.missing else owner_notes(found.file)
+
+
+def _refused(notes: list[str]) -> bool:
+    from discreet.plan.owner import Refusal
+
+    return any(isinstance(note, Refusal) for note in notes)
 
 
 def run(
@@ -208,7 +218,7 @@ def _print_check(found: PlanCheck) -> None:
 
     from discreet.ledger.budget import amounts
     from discreet.tables.expected import SIZES, spans
-    from discreet.tables.widths import AT, MANY, told_width
+    from discreet.tables.widths import AT, MANY, told_width, told_widths
 
     console = Console(highlight=False)
     costs = Table(
@@ -247,6 +257,7 @@ def _print_check(found: PlanCheck) -> None:
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             if table.magnitude is not None:
                 sums.append(f"{label}: expected error of a sum, by the largest {table.magnitude}: {table.by_largest}.")
+                sums.append(f"{label}: {told_widths(table.widths, (), table.magnitude)}")
                 continue
             by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
             both = [", ".join(map(told_width, pair)) for pair in table.widths.values()]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError
+from discreet.hierarchy import covers
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.lineage import merged
@@ -58,6 +59,8 @@ COLUMNS = {
 EXISTING = {"establishments": "establishments of the workplace cell, which are public: without noise"}
 AT_MOST = {"at_most": "most workers of an establishment of the cell by public sizes; intervals hold if it is true"}
 LARGEST = {"largest": "size of the cell's largest establishment, with noise of its own; in the research form"}
+
+NO_ENDS = "Sums of drawn tables without intervals, but for sums of one number: by {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,20 @@ class CountRequest:
                 notes=(*self._notes(query, ready), *([ONE_EACH] if whole else []), *told_advice(trades)),
             )
             found.append(table)
+        if open_ended := self._without_ends():
+            told = "; ".join(", ".join(by) or "nothing" for by in open_ended)
+            found[0] = replace(found[0], notes=(*found[0].notes, NO_ENDS.format(told)))
         return tuple(found)
+
+    def _without_ends(self) -> list[tuple[str, ...]]:
+        """The tables that are sums of drawn ones whose noise does not bound that of a sum."""
+        chains = self.queries[0].jobs.schema.hierarchies
+        able = [
+            query.by
+            for query, ready in zip(self.queries, self.ready, strict=True)
+            if query.levels == 1 and query.bounds_size(ready.mechanism) and ready.mechanism.square_bound is not None
+        ]
+        return [query.by for query in self.derived if not any(covers(by, query.by, chains) for by in able)]
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """All tables as one offer about these data, which writes the files of the release."""

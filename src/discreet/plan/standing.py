@@ -56,6 +56,7 @@ class Spending:
     before, after : the budget now, and when all new releases are paid.
     cost : what the releases that are not paid yet cost.
     jobs_of_one_worker : the most jobs that one worker may have in a table of counts; None where there is no bound.
+    fits : whether all of it can be paid; `after` is without what cannot.
     """
 
     unit: Unit
@@ -63,6 +64,7 @@ class Spending:
     after: Budget
     cost: Loss
     jobs_of_one_worker: int | None = 1
+    fits: bool = True
 
     @property
     def dataset(self) -> str:
@@ -70,12 +72,15 @@ class Spending:
         return self.before.dataset
 
     def __str__(self) -> str:
+        def then(left: str) -> str:
+            return f" and {left} afterwards." if self.fits else "; not every release can be paid."
+
         return (
             f"{amounts(self.cost)}. Of {amounts(self.before.total)} for {self.dataset!r}, "
-            f"{amounts(self.before.remaining)} is left now and {amounts(self.after.remaining)} afterwards."
+            f"{amounts(self.before.remaining)} is left now{then(amounts(self.after.remaining))}"
             + "".join(
-                f" Of {readable(now.limit)} for {now.period}, {readable(now.limit - now.spent)} is left now and "
-                f"{readable(now.limit - after.spent)} afterwards."
+                f" Of {readable(now.limit)} for {now.period}, {readable(now.limit - now.spent)} is left now"
+                f"{then(readable(now.limit - after.spent))}"
                 for now, after in zip(self.periods(self.before), self.periods(self.after), strict=True)
             )
         )
@@ -128,7 +133,7 @@ def _standing(dataset: str, budgets: Iterable[Budget], entries: Sequence[Entry])
 def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standing) -> tuple[Spending, list[Fault]]:
     """What releases of a data set would spend; `source` is its first one, and others have the same budget."""
     before, faults = _opened(source, standing)
-    after, new = before, []
+    after, new, fits = before, [], True
     for request in asked:
         place = ("release", source.file.index(request.release.name), "epsilon")
         charge = standing.charged.get(request.release.name)
@@ -141,16 +146,17 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
             period = request.details.get("period")
             after = after.spend(request.guarantee.loss, release=request.release.name, period=period)
         except BudgetExceeded as error:
-            fits = request.guarantee.loss <= after.remaining
-            faults += [replace(fault, place=place) for fault in error.faults] if fits else []
-            faults += [] if fits else [Fault(place, _too_dear(request, after))]
+            fits, by_period = False, request.guarantee.loss <= after.remaining
+            faults += [replace(fault, place=place) for fault in error.faults] if by_period else []
+            faults += [] if by_period else [Fault(place, _too_dear(request, after))]
         except PrivacyError as error:
+            fits = False
             dated = request.source.place("data", "period")
             faults += [replace(fault, place=dated if fault.about == "period" else place) for fault in error.faults]
         faults += _columns(request, standing)
         faults += _replaced(request, asked, standing)
     cost = total(new, zero=before.total.zero())
-    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked)), faults
+    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits), faults
 
 
 def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:

@@ -196,7 +196,7 @@ def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path:
     told = " ".join(command("check", plan)[1].split())
     assert "paid: Typical half-width of an interval, by the same size" in told and "times as much pay" in told
     assert "without intervals" not in told
-    plan.write_text(SUMS.replace("epsilon = 8", "epsilon = 1"))  # noise without a variance
+    plan.write_text(SUMS.replace("epsilon = 8", 'epsilon = "1/2"'))  # nothing bounds the largest establishment
     told = " ".join(command("check", plan)[1].split())
     assert "without intervals, but for sums of one number: by state; nothing." in told
     plan.write_text(SUMS)

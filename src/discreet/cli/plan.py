@@ -124,9 +124,9 @@ def _owner_notes(found: PlanCheck) -> list[str]:
 
 
 def _refused(notes: list[str]) -> bool:
-    from discreet.plan.owner import Refusal
+    from discreet.plan.owner import OwnerRefusal
 
-    return any(isinstance(note, Refusal) for note in notes)
+    return any(isinstance(note, OwnerRefusal) for note in notes)
 
 
 def run(

@@ -36,7 +36,7 @@ from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
-from discreet.tables.derived import agreeing, source_of
+from discreet.tables.derived import agreeing, bounds_sums, source_of
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
 from discreet.tables.prepared import Prepared, TableAsk
@@ -161,11 +161,15 @@ class CountRequest:
 
     def _without_ends(self) -> list[tuple[str, ...]]:
         """The tables that are sums of drawn ones whose noise does not bound that of a sum."""
+        if not self.derived:
+            return []
         chains = self.queries[0].jobs.schema.hierarchies
         able = [
             query.by
             for query, ready in zip(self.queries, self.ready, strict=True)
-            if query.levels == 1 and query.bounds_size(ready.mechanism) and ready.mechanism.square_bound is not None
+            if query.levels == 1
+            and query.bounds_size(ready.mechanism)
+            and bounds_sums(ready.mechanism, level=float(self.release.level))
         ]
         return [query.by for query in self.derived if not any(covers(by, query.by, chains) for by in able)]
 

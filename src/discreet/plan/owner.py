@@ -17,14 +17,14 @@ from discreet.row_checks import at_the_cap
 from discreet.voices import PLAN
 
 
-class Refusal(str):
+class OwnerRefusal(str):
     """A finding for which a run would refuse these data."""
 
     __slots__ = ()
 
 
 def owner_notes(file: PlanFile) -> list[str]:
-    """Warnings for a person who may see the data; empty if nothing was found. A `Refusal` keeps the plan from a run."""
+    """Warnings for a person who may see the data; empty if nothing was found. A `OwnerRefusal` keeps the plan from a run."""
     with at_work():
         notes = [note for source in file.sources for note in _notes(source)]
         with suppress(DiscreetError):  # what cannot be opened is told already
@@ -40,7 +40,7 @@ def _notes(source: PlanSource) -> list[str]:
                 return _cut(data.jobs())
             empty = data.histories().quarters_without_rows()
         except DiscreetError as error:
-            return [Refusal(fault.said(PLAN)) for fault in error.faults]
+            return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.lmm.private.owner import look
 

@@ -128,6 +128,15 @@ def _ends(
     return found if fine.ends is None else _of_one(found, fine.ends(level), member)
 
 
+def bounds_sums(mechanism: Mechanism, *, level: float) -> bool:
+    """Whether its noise has a variance, and counts have upper ends of the level that bounds the largest establishment.
+
+    Both follow from its constants: an end is missing for all counts or for none.
+    """
+    most = mechanism.most_workers(np.zeros((1, 1)), miss=(1 - level) * LARGEST)
+    return mechanism.square_bound is not None and bool(np.isfinite(most).all())
+
+
 def _of_one(found: tuple[Vector, Vector], ends: tuple[Vector, Vector], member: Integers) -> tuple[Vector, Vector]:
     """What was found, but the ends of the fine count where a sum has no other: how many it has is public."""
     alone = np.flatnonzero(np.bincount(member, minlength=found[0].size)[member] == 1)

@@ -24,7 +24,7 @@ class OwnerRefusal(str):
 
 
 def owner_notes(file: PlanFile) -> list[str]:
-    """Warnings for a person who may see the data; empty if nothing was found. A `OwnerRefusal` keeps the plan from a run."""
+    """Warnings for a person who may see the data, if any; an `OwnerRefusal` keeps the plan from being run."""
     with at_work():
         notes = [note for source in file.sources for note in _notes(source)]
         with suppress(DiscreetError):  # what cannot be opened is told already

@@ -86,8 +86,8 @@ def test_many_numbers_have_the_tables_radii_and_even_directions(bounds: np.ndarr
 
 def test_every_vector_has_the_noise_of_its_own_bounds() -> None:
     """Narrow and wide vectors together: radii have one law, each in the norm of its own row."""
-    law, n = Rings(3, 4.0, 0.1, False, 64, 0.25, 0.5), 3001
-    rows = [BOUNDS["cut"] * 32, BOUNDS["nearly a box"] * 128]  # short numbers decide most of them
+    law, n = Rings(3, 4.0, 0.1, False, 64, 0.25, 0.5), 4001
+    rows = [BOUNDS["cut"] * 8, BOUNDS["cut"] * 12]  # short numbers decide most of them
     place, scale = tabled(np.array([rows[i < n // 3] for i in range(n)]))
     z = draw_unions(law, sizes=place, scale=scale, source=SeededSource(6))
     wide = np.arange(n) < n // 3

@@ -76,7 +76,7 @@ class Alarms:
     right : right alarms to expect on the list.
     lists : the lists of past periods, `flagged` being places among the past cases.
     spread, learnt : the variance of a period's factor, and the right alarms that taught it.
-    prevalence : the share of large changes.
+    prevalence, past_share : the share of large changes to expect, and that of the past.
     """
 
     chosen: int
@@ -95,12 +95,13 @@ class Alarms:
     spread: float
     learnt: float
     prevalence: float
+    past_share: float
 
     @property
     def lift(self) -> float:
         """Right alarms on past lists in multiples of what lists by lot would have had; NaN without lists."""
         size = sum(len(each.flagged) for each in self.lists)
-        return sum(each.right for each in self.lists) / (size * self.prevalence) if size else float("nan")
+        return sum(each.right for each in self.lists) / (size * self.past_share) if size else float("nan")
 
     def expected(self, size: int) -> RightAlarms:
         """Right alarms to expect on a list of another size."""
@@ -119,32 +120,39 @@ def alarms(
     fpr: Range = (0.0, 0.2),
     method: int | None = None,
     prevalence: float | None = None,
-    weight: Vector | None = None,
+    weight: tuple[Vector, Vector] | None = None,
     pick: Pick | None = None,
 ) -> Alarms:
     """Judge coming cases, shape (methods, cases), by past ones, whose outcomes and periods are known.
 
-    `period` numbers past periods from 0 in order of time. With a `weight` for every coming case, cases are ranked by
-    chance times weight. With `pick`, lists hold the cases that it picks, as many as the capacity allows.
+    `period` numbers past periods from 0 in order of time. With a `weight` for every past and every coming case, cases
+    are ranked by chance times weight, on past lists too; with costs, those above the threshold are flagged. With
+    `pick`, lists hold the cases that it picks, as many as the capacity allows.
     """
     lo, hi = roc.false_positive_range(fpr)
     areas = roc.partial_auc(positive, past, fpr=(lo, hi))
     chosen = int(np.argmax(areas)) if method is None else method
     score, ahead = past[chosen], coming[chosen]
-    share = float(positive.mean()) if prevalence is None else prevalence
+    past_share = float(positive.mean())
+    share = past_share if prevalence is None else prevalence
     check_prevalence(share)
     folds = period if period.max() else np.arange(len(period)) % 5
-    chance, left_out, lean = calibrated(ahead, past=score, positive=positive, prevalence=share, folds=folds)
+    chance, left_out, lean = calibrated(ahead, past=score, positive=positive, prevalence=past_share, folds=folds)
     curve = roc.curve(positive, score)
     point = operating_point(curve, prevalence=share, cost_ratio=line.cost_ratio, fpr_limit=hi)
+    first = score if weight is None else _first(score, left_out * weight[0], line, point)
     lists = _past_lists(
-        score, positive, period, left_out, line, point, None if pick is None else partial(pick, True, chosen)
+        score, first, positive, period, left_out, line, point, None if pick is None else partial(pick, True, chosen)
     )
     binned = Periods.of(score, positive, period)
     low, high = binned.chances(ahead, lean=lean)
+    if share != past_share:  # past lists are judged by the share of their own time
+        chance = calibrated(ahead, past=score, positive=positive, prevalence=share, folds=folds)[0]
+        times = share * (1 - past_share) / (past_share * (1 - share))
+        low, high = (times * limit / (times * limit + 1 - limit) for limit in (low, high))
     order = np.argsort(-ahead, kind="stable")
     if weight is not None:
-        order = order[np.argsort(-(chance * weight)[order], kind="stable")]
+        order = order[np.argsort(-_first(ahead, chance * weight[1], line, point)[order], kind="stable")]
     size = _size(ahead, line, point)
     if pick is not None:
         first = pick(False, chosen, np.arange(len(ahead)), max(size, LONGEST))
@@ -172,6 +180,7 @@ def alarms(
         spread=spread,
         learnt=learnt,
         prevalence=share,
+        past_share=past_share,
     )
 
 
@@ -181,8 +190,16 @@ def _size(score: Vector, line: ListLength, point: OperatingPoint) -> int:
     return int((score >= point.threshold).sum())
 
 
+def _first(score: Vector, valued: Vector, line: ListLength, point: OperatingPoint) -> Vector:
+    """What orders cases by value; with costs, those that reach the threshold come before all others."""
+    if line.capacity is not None:
+        return valued
+    return np.asarray(np.where(score >= point.threshold, valued, valued - valued.max() - 1))
+
+
 def _past_lists(
     score: Vector,
+    first: Vector,
     positive: Mask,
     period: Integers,
     left_out: Vector,
@@ -190,8 +207,8 @@ def _past_lists(
     point: OperatingPoint,
     pick: Callable[[Integers, int], Integers] | None,
 ) -> list[PastList]:
-    """The list of each past period, with chances that were learnt without it."""
-    order = np.lexsort((-score, period))
+    """The list of each past period, in the order of `first`, with chances that were learnt without it."""
+    order = np.lexsort((-score, -first, period))
     bounds = np.searchsorted(period[order], np.arange(int(period.max()) + 2))
     found = []
     for k, (start, stop) in enumerate(pairwise(bounds)):

@@ -346,7 +346,7 @@ def exception_report(
         fpr=(lo, hi),
         method=chosen,
         prevalence=prevalence,
-        weight=np.abs(rank.base.level_mean) if by_value else None,
+        weight=(np.abs(teach.base.level_mean), np.abs(rank.base.level_mean)) if by_value else None,
         pick=unrepeated,
     )
     rows = listed.rows(rank, found)

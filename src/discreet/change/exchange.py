@@ -39,7 +39,7 @@ SCARCE = 4
 """Positives, or clusters with one, up to which p-values can be randomised; more of them need no drawing."""
 
 FEW = 30
-"""Positives up to which negatives are exchanged as well."""
+"""Positives up to which negatives are exchanged as well; with scores that many cases share, they always are."""
 
 CELLS = 2_000_000
 COMPARED = 20_000_000
@@ -76,7 +76,8 @@ def leads(
     worth = roc.worth(g, value)
     if randomised and is_scarce(g, cluster):
         return _drawn(g, x, worth, cluster, (lo, hi), exchanges, np.random.default_rng(rng))
-    if cluster is None and worth is None and g.sum() <= FEW and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
+    few = g.sum() <= FEW or _is_tied(x)
+    if cluster is None and worth is None and few and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
         return _of_all_cases(g, x, lo, hi, exchanges, np.random.default_rng(rng))
     share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
     added = np.stack([roc.contributions(row[g], row[~g], lo, hi) * share for row in x])
@@ -99,6 +100,11 @@ def leads(
         made += (widen * np.ptp(exchanged, axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
         drawn += size
     return np.asarray((1 + made) / (1 + drawn))
+
+
+def _is_tied(x: Matrix) -> bool:
+    """Whether cases share few scores: then what positives add is the luck of few false positive rates."""
+    return any(2 * len(np.unique(row)) < len(row) for row in x)
 
 
 def is_scarce(g: Mask, cluster: Integers | None = None) -> bool:

@@ -129,6 +129,9 @@ def test_between_two_releases(tmp_path):
         rows = {"place": ["a", "b"], "count": [count, 50], "lower": [count - 5, 45], "upper": [count + 5, 55]}
         csv.write_csv(pa.table(rows), tmp_path / f"{name}.csv")
     arguments = ["between", str(tmp_path / "early.csv"), str(tmp_path / "late.csv"), "--by", "place"]
+    unsaid = RUN.invoke(app, arguments)
+    assert isinstance(unsaid.exception, DataError) and unsaid.exception.about == "level"
+    arguments += ["--level", "0.95"]
     assert "1 of 2 cells" in " ".join(RUN.invoke(app, arguments, catch_exceptions=False).stdout.split())
     found = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert [row["alarm"] for row in found["rows"]] == [True, False]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
+from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_MEASURED, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
 from discreet.lmm.private.notes import SMALL_BLOCKS
 from discreet.progress import Progress, silent
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds, perturbation_kinds, posterior_kinds, tables
@@ -98,7 +98,7 @@ def of_models(kind: str, method: str, epsilon: float, sets: int, seed: int) -> I
         yield row(
             *(f"mixed model, {method}, {name}", kind, epsilon, each.get(f"held {name}")),
             each.get(f"error {name}", binomial_error(sets)),
-            before="" if before == NOT_SEEN and name == "x" else before,
+            before="" if before in (NOT_MEASURED, NOT_SEEN) and name == "x" else before,
             told=max(told, noted),
             times=each.get(f"times {name}"),
             bias=each.get(f"bias {name}"),

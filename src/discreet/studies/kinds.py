@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import FEW_SHAPES, NOT_SEEN, ONE_VARIANCE, stated
+from discreet.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_VARIANCE, stated
 from discreet.errors import DataError
 from discreet.lmm.private import PrivateFit, release_mixed
 from discreet.progress import Progress, silent
@@ -35,11 +35,12 @@ MOSTLY = 0.9  # of the releases: a fault that so many of them tell of is told
 SETS, QUICK = 150, 24
 TRUTHS = 200  # draws from which the residual variance of pulled responses is known to a part in a thousand
 EPSILONS: dict[str, tuple[float, ...]] = {"moments": (0.5, 2.0, 8.0), "strict": (2.0, 8.0), "paper": (2.0,)}
-HIDDEN: list[tuple[str, str | None, str]] = [("variance", "g", "hardly seen"), ("variance", "g", "not found")]
+UNSEEN = ("hardly seen", "not found", NOT_MEASURED)
+HIDDEN: list[tuple[str, str | None, str]] = [("variance", "g", word) for word in UNSEEN]
 TELLING: dict[str, list[tuple[str, str | None, str]]] = {
     "effects": HIDDEN,
     "variance": [*HIDDEN, ("variance", "g", "small blocks")],
-    "residual": [("variance", "Residual", word) for word in ("hardly seen", "not found", "small blocks")],
+    "residual": [("variance", "Residual", word) for word in (*UNSEEN, "small blocks")],
     "fixed": [*HIDDEN, *(("fixed", None, word) for word in ("informative sizes", "clipped", "small blocks"))],
 }
 """The flags that tell of a fault of each estimate: what they are on, and their word."""
@@ -201,7 +202,7 @@ def said_before(kind: str, method: Any, epsilon: float, seed: int) -> str:
     check = release_mixed.check(FORMULA, {"y": np.zeros(len(design.x)), "x": design.x, "g": design.g}, **asked)
     variance = 0.0 if kind == "no effects" else TAU**2
     hidden = any(variance < least for least in check.expected.least)
-    words = {NOT_SEEN: hidden, FEW_SHAPES: kind == "effects that go with sizes"}
+    words = {NOT_MEASURED: True, NOT_SEEN: hidden, FEW_SHAPES: kind == "effects that go with sizes"}
     return next((word for word, so in words.items() if so and word in stated(check.expected.notes)), "")
 
 

@@ -83,11 +83,15 @@ def _between() -> list[str]:
     return [str(changes_between(*(SESSION.count("cell").release(epsilon=1) for _ in range(2))))]
 
 
-def _moments() -> list[str]:
+def _moments(epsilon: float = 8) -> list[str]:
     design = kinds.SimulatedDesign.of(np.random.default_rng(0))
     data = {"y": np.zeros(len(design.x)), "x": design.x, "g": design.g}
-    check = release_mixed.check(kinds.FORMULA, data, epsilon=8, public=["x", "g"], bounds=kinds.BOUNDS)
+    check = release_mixed.check(kinds.FORMULA, data, epsilon=epsilon, public=["x", "g"], bounds=kinds.BOUNDS)
     return [str(check.expected), LIMITS["model"]]
+
+
+def _unmeasured() -> list[str]:
+    return _moments(0.5)[:1]
 
 
 def _lags() -> list[str]:
@@ -122,6 +126,7 @@ def _alarms() -> list[str]:
         (_perturbed, [caveats.DOUBT]),
         (lambda: _perturbed()[:1], [caveats.ONE_VARIANCE]),
         (_moments, [caveats.DOUBT]),
+        (_unmeasured, [caveats.NOT_MEASURED]),
         (lambda: _moments()[:1], [caveats.NOT_SEEN]),
         (_lags, list(fit_kinds.SAID.values())),
         (

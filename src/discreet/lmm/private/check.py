@@ -142,7 +142,7 @@ def moments_errors_of(
         variances=np.full(len(public.terms), tau2),
     )
     terms = [public.design.random[term].term.name for term in public.terms]
-    finest = terms[:1]
+    finest = terms[:1] if measured else []  # effects that are 0 have no error to tell
     uneven = bool(len(nothing.n)) and nothing.n.min() < nothing.n.max()
     hidden = hardly_seen(terms, found.least, measured=measured, uneven=uneven)
     if uneven and measured:

@@ -233,7 +233,7 @@ def _private_fit(
         least = least_seen(sums, sigma2=found.sigma2, variances=found.variances)
         flags = hidden_variances(names, found.variances, least)
     elif names:
-        flags = unmeasured_flags(names)
+        flags = unmeasured_flags(names, residual=None)
     effects: dict[int, PrivateEffects] = {}
     for position, term in enumerate(public.terms):
         random = public.design.random[term]

@@ -11,7 +11,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import AS_CLIPPED, DOUBT, FEW_SHAPES, NOT_SEEN, ONE_MEAN, ONE_VARIANCE, CaveatNote, at_least
+from discreet.caveats import (
+    AS_CLIPPED,
+    DOUBT,
+    FEW_SHAPES,
+    NOT_MEASURED,
+    NOT_SEEN,
+    ONE_MEAN,
+    ONE_VARIANCE,
+    CaveatNote,
+    at_least,
+)
 from discreet.lmm.private.estimation import SMALLEST
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
@@ -83,19 +93,24 @@ def small_blocks(rows: int) -> str:
 NO_ERRORS = "no standard errors: the published noise does not cover what blocks do; 'moments' has them"
 
 
-def unmeasured_flags(groups: Sequence[str]) -> list[Flag]:
-    """Flags of terms whose sums by group were not drawn, because noise would have hidden them."""
+def unmeasured_flags(groups: Sequence[str], residual: str | None = "Residual") -> list[Flag]:
+    """Flags of terms whose sums by group were not drawn, because noise would have hidden them.
+
+    `residual` is the variance that includes theirs; None for shares and counts, which have none of their own.
+    """
     where: tuple[Literal["random", "variance"], ...] = ("random", "variance")
     told = [(group, not_measured(group)) for group in groups]
-    return [Flag(effect, group, "not measured", note) for group, note in told for effect in where]
+    found = [Flag(effect, group, "not measured", note) for group, note in told for effect in where]
+    return found + [Flag("variance", residual, "not measured", note) for _, note in told[:1] if residual is not None]
 
 
 def not_measured(group: str) -> str:
-    return (
+    return CaveatNote(
         f"effects of {group} are not measured: noise that hides who is protected would hide them, so the whole loss "
         "goes to fixed effects and the residual variance, which includes theirs. Effects are 0, and "
         "standard errors of fixed effects allow for any variance of theirs that the response's own allows. "
-        "Spend more, or give their sums a share under split"
+        "Spend more, or give their sums a share under split",
+        NOT_MEASURED,
     )
 
 

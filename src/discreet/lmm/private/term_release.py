@@ -257,7 +257,7 @@ def _expected(
     groups: list[GroupError] = []
     for name, (term, column), spread in zip(names, nothing.coefficients, found.effect_variances, strict=True):
         size = _rows_of(nothing, term)
-        groups += errors_by_size(name, size, np.sqrt(spread)) if column == 0 else []
+        groups += errors_by_size(name, size, np.sqrt(spread)) if column == 0 and name not in unmeasured else []
     return ModelErrors(
         method="moments",
         rows=public.rows,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet.caveats import NOT_MEASURED, stated
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.formula.formula import read_formula
 from discreet.frames import open_frame
@@ -192,8 +193,9 @@ def test_effects_that_noise_would_hide_are_zero_and_flagged_before_and_after_pay
     told = release_mixed.check("y ~ 0 + kind + x + (1 | g)", data, **asked).expected
     fit = release_mixed("y ~ 0 + kind + x + (1 | g)", data, seed=1, **asked)
     linear = release_mixed("y ~ 0 + kind + x", data, seed=1, **asked)
-    assert any("not measured" in note for note in told.notes)
-    assert {flag.effect for flag in fit.flags if flag.word == "not measured"} == {"random", "variance"}
+    assert NOT_MEASURED in stated(told.notes) and not told.groups  # an error of effects that are 0 would be invented
+    flagged = {(flag.effect, flag.group) for flag in fit.flags if flag.word == "not measured"}
+    assert flagged == {("random", "g"), ("variance", "g"), ("variance", "Residual")}  # which includes theirs
     assert not fit.random[0].values.any() and (fit.random[0].std_errors > 0).all()
     assert fit.beta == pytest.approx(linear.beta, abs=1e-4)
     assert (np.diag(fit.covariance) > np.diag(linear.covariance)).all()  # effects may be there, unseen

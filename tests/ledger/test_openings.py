@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -136,6 +138,107 @@ def test_rows_of_a_model_are_recognised_by_their_file(tmp_path: Path) -> None:
     dc.release_mixed("y ~ x", path, **asked, dataset="first")
     with pytest.raises(PrivacyError, check=about("dataset")):
         dc.release_mixed("y ~ x", tmp_path / "link.csv", **asked, dataset="second")
+
+
+def model_rows(seed: int = 0) -> dict[str, np.ndarray]:
+    """Rows of a model: a confidential response, another one, a public column, and a share of few values."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 7, 60), rng.normal(size=60).round(3)
+    return {"y": y, "x": x, "pay": rng.integers(100, 900, 60), "ill": np.arange(60) % 3 // 2}
+
+
+def other_routes_of_rows(folder: Path, rows: dict[str, np.ndarray]) -> dict[str, object]:
+    """The same rows: a copy, in another order, without a column, under other names, as Parquet, a frame, a mapping."""
+    table = pa.table(rows)
+    csv.write_csv(table, folder / "copy.csv")
+    csv.write_csv(table.take(list(range(60))[::-1]), folder / "sorted.csv")
+    csv.write_csv(table.select(["x", "y"]), folder / "narrow.csv")
+    parquet.write_table(table, folder / "rows.parquet")
+    files = {name: folder / name for name in ("copy.csv", "sorted.csv", "narrow.csv", "rows.parquet")}
+    return files | {"a frame": table, "a mapping": rows}
+
+
+def release_rows(folder: Path, dataset: str, data: object, formula: str = "y ~ x", **more: Any) -> None:
+    asked = {"epsilon": 1, "public": ["x"], "bounds": (-4, 4), "ledger": folder / "ledger.db", "budget": 9} | more
+    dc.release_mixed(formula, data, **asked, dataset=dataset)
+
+
+def test_copies_of_rows_of_a_model_have_no_second_budget(tmp_path: Path) -> None:
+    """Before, each of these had one: only the unchanged file was recognised."""
+    rows = model_rows()
+    (tmp_path / "routes").mkdir()
+    routes = other_routes_of_rows(tmp_path / "routes", rows)
+    release_rows(tmp_path, "first", pa.table(rows))
+    for data in routes.values():
+        with pytest.raises(PrivacyError, check=about("dataset")):
+            release_rows(tmp_path, "second", data)
+        release_rows(tmp_path, "first", data)
+    renamed = {"answer": rows["y"], "x": rows["x"]}
+    for formula, data, bounds in (
+        ("answer ~ x", renamed, (-4, 4)),
+        ("pay ~ x", rows, (0, 1000)),  # another response of the same rows
+        ("ill ~ x", rows, (0, 1)),  # of few values: the other columns tell
+    ):
+        with pytest.raises(PrivacyError, check=about("dataset")):
+            release_rows(tmp_path, "second", data, formula, bounds=bounds)
+    assert {entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries(last=99)} == {"first"}
+
+
+def test_other_rows_of_a_model_have_a_budget_of_their_own(tmp_path: Path) -> None:
+    """The same public column, as many ones among as many rows, one response that differs: these are no copies."""
+    rows, later = model_rows(), model_rows(1) | {"x": model_rows()["x"]}
+    release_rows(tmp_path, "first", rows)
+    release_rows(tmp_path, "later", later)
+    release_rows(tmp_path, "shares", {name: later[name] for name in ("x", "ill")}, "ill ~ x", bounds=(0, 1))
+    changed = rows | {"y": np.append(rows["y"][:-1], 3.25)}
+    release_rows(tmp_path, "changed", changed)
+
+
+def test_summaries_and_draws_recognise_copies_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    rows = {"y": rng.normal(size=3_000), "x": rng.normal(size=3_000)}
+    opens: dict[str, Any] = {"ledger": tmp_path / "ledger.db", "budget": 80, "epsilon": 40}
+    dc.posterior_quantile("y ~ x", pa.table(rows), ["x"], probability=0.5, dataset="first", **opens)
+    copy = {name: column[::-1].copy() for name, column in rows.items()}
+    for ask, more in (
+        (dc.posterior_probability, {"coefficient": "x", "at": 0.0}),
+        (dc.objective_perturbation, {"bounds": (-4, 4), "norm": 5, "penalty": 1}),
+    ):
+        with pytest.raises(PrivacyError, check=about("dataset")):
+            ask("y ~ x", copy, dataset="second", **more, **opens)
+
+
+def test_a_plan_of_a_model_is_refused_where_its_rows_have_a_budget(tmp_path: Path) -> None:
+    text = """
+[data]
+source = "FILE"
+public = ["x"]
+[unit]
+kind = "rows"
+response = "y"
+lower = -4
+upper = 4
+[budget]
+epsilon = 2
+dataset = "NAME"
+ledger = "ledger.db"
+[output]
+folder = "NAME"
+[[release]]
+name = "model"
+kind = "model"
+formula = "y ~ x"
+epsilon = 1
+"""
+    table = pa.table(model_rows())
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    csv.write_csv(table.take(list(range(60))[::-1]), tmp_path / "copy.csv")
+    for name, file in (("first", "rows.parquet"), ("second", "copy.csv")):
+        (tmp_path / f"{name}.toml").write_text(text.replace("NAME", name).replace("FILE", file), encoding="utf-8")
+    run(tmp_path / "first.toml")
+    with pytest.raises(PlanError, check=about("dataset")):
+        run(tmp_path / "second.toml")
+    assert {entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries(last=9)} == {"first"}
 
 
 def test_what_a_file_holds_is_not_in_its_origin(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ class DrawQuestion(Question[PosteriorDraw]):
     def __repr__(self) -> str:
         return f"<DrawQuestion {self.model.text!r}: {self.request.loss}>"
 
+    @property
+    def response(self) -> str:
+        return self.model.response.column
+
     def opened(self, data: Any) -> tuple[AnyFrame, PublicDesign]:
         """The rows, with responses inside their bounds, and the facts of their public columns."""
         frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.bayes.regression import Known, public_facts
 from discreet.errors import PrivacyError
+from discreet.formula.formula import read_formula
 from discreet.privacy.units import AnyRow, Rows, Unit
 from discreet.release.account import Released
 from discreet.release.offer import Offer
@@ -97,6 +98,10 @@ class PosteriorQuestion(Question[Released[T]]):
 
     def __repr__(self) -> str:
         return f"<PosteriorQuestion {self.formula!r}: {', '.join(self.coefficients)}>"
+
+    @property
+    def response(self) -> str:
+        return read_formula(self.formula, needs_random=False).response.column
 
     def __post_init__(self) -> None:
         # What hides any change of a row also hides a change of its response.

@@ -9,10 +9,11 @@ is paid for and reads only what it still needs. Report and bundle are made from 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,12 @@ from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.steady import CHANGED, DataFiles, EarlierData
+from discreet.plan.summaries import SummaryRequest
 from discreet.privacy.losses import Loss
 from discreet.progress import Progress, silent
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept
-from discreet.release.known_data import Content, content_of
+from discreet.release.known_data import Content, Fingerprint, content_of, content_of_rows
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
 
@@ -236,6 +238,8 @@ def _read(
             except DataError as error:
                 place = source.place("data", "source")
                 file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
+        if modelled := [known.request for known in mine if isinstance(known.request, SummaryRequest)]:
+            contents[source.name] = partial(_rows_of, modelled, data[source.name])
     for known in waiting:
         if isinstance(known.request, CountRequest):
             for query, ready in zip(known.request.queries, known.request.ready, strict=True):
@@ -252,6 +256,14 @@ def _read(
     file.document.refuse(faults)
     refuse_changed(file)
     return offers, contents
+
+
+def _rows_of(requests: Sequence[SummaryRequest], data: Confidential) -> Fingerprint | None:
+    """How the rows of models are recognised: by the responses that they are asked about."""
+    responses = dict.fromkeys(request.response for request in requests)
+    found = [content_of_rows(data.table(responses), response) for response in responses]
+    there = [each for each in found if each is not None]
+    return reduce(or_, there) if there else None
 
 
 def _account(ledger: Ledger, name: str, source: PlanSource, contents: Mapping[str, Content]) -> Account:

@@ -68,6 +68,11 @@ class SummaryRequest:
     offered: Callable[[Any], Offer[None, Any, Any]]
     """The model or the summary as an offer, from the public columns of the data."""
 
+    @property
+    def response(self) -> str:
+        """The column that it is about."""
+        return read_formula(self.release.formula, needs_random=False).response.column
+
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
         model = read_formula(self.release.formula, needs_random=False)

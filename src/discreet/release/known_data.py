@@ -2,7 +2,8 @@
 
 A ledger compares names and files, which are public. It cannot recognise a copy: rows in another order, the same table
 in another format, a frame. So the person who opens a budget keeps a note of the content, in a folder that only this
-user can open (XDG_STATE_HOME), and compares it with the data of the next name. The note holds a hash of each data set.
+user can open (XDG_STATE_HOME), and compares it with the data of the next name. The note holds hashes of each data set:
+of the numbers of jobs of establishments, or of each column of numbers of the rows of models.
 Somebody who knows all rows but one could use it to try out the last row, so it is as confidential as the data. It is
 in no ledger, release, report or bundle. Without the note, on another machine or for another user, copies are not
 recognised.
@@ -21,19 +22,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from discreet.arrays import Vector
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Argument
-from discreet.frames import collect
+from discreet.frames import collect, open_frame
 from discreet.ledger import Ledger
 from discreet.ledger.openings import OTHER_NAME
 
-Content: TypeAlias = Callable[[], str | None]
-"""The hash of a data set's content, computed when it is asked for; None where it is not known."""
+TELLING = 20
+"""Different values from which on a column tells data sets apart: as many ones among as many rows are no copy."""
+
+TOGETHER = 16  # columns that are read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Hashes of a data set: of what a release is `asked` about, of columns that tell data sets apart, and of others."""
+
+    asked: frozenset[str]
+    telling: frozenset[str]
+    others: frozenset[str] = frozenset()
+
+    def same(self, known: str) -> bool:
+        """Whether data of these `known` hashes have what is asked about; of few values, with a telling column too."""
+        there = set(known.split())
+        shared = self.asked & there
+        return bool(shared & self.telling) or bool(shared and self.telling & there)
+
+    def __str__(self) -> str:
+        return " ".join(sorted(self.telling | self.others))
+
+    def __or__(self, other: Fingerprint) -> Fingerprint:
+        return Fingerprint(self.asked | other.asked, self.telling | other.telling, self.others | other.others)
+
+
+Content: TypeAlias = Callable[[], Fingerprint | None]
+"""The hashes of a data set's content, computed when they are asked for; None where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownData:
-    """What this user knows of the data sets of one ledger: a hash of each, by name."""
+    """What this user knows of the data sets of one ledger: hashes of each, by name."""
 
     path: Path
 
@@ -72,10 +103,10 @@ def open_once(ledger: Ledger, *, dataset: str, content: Content | None, **budget
     note = None if content is None else KnownData.of(ledger)
     known = {} if note is None else note.read()
     names = {each.dataset for each in ledger.budgets()} if note is not None else set()
-    digest = None if content is None or note is None or (dataset in known and dataset in names) else _found(content)
-    if digest is not None and dataset not in names:
+    found = None if content is None or note is None or (dataset in known and dataset in names) else _found(content)
+    if found is not None and dataset not in names:
         for other in sorted(names):
-            if known.get(other) == digest:
+            if found.same(known.get(other, "")):
                 raise PrivacyError(
                     (f"The ledger has a budget of {other!r}, and ", Argument("dataset", dataset), " is the same rows."),
                     "All releases of one data set are paid from one budget.",
@@ -83,11 +114,11 @@ def open_once(ledger: Ledger, *, dataset: str, content: Content | None, **budget
                     about="dataset",
                 )
     ledger.open_budget(dataset=dataset, **budget)
-    if note is not None and digest is not None:
-        note.write(dataset, digest)
+    if note is not None and found is not None:
+        note.write(dataset, str(found))
 
 
-def content_of(jobs: Any) -> str | None:
+def content_of(jobs: Any) -> Fingerprint | None:
     """A hash of how many jobs each establishment has, by quarter for histories; None for tables of a cluster.
 
     It does not depend on the route: the order of rows and columns, the format, other columns, names of columns.
@@ -100,7 +131,38 @@ def content_of(jobs: Any) -> str | None:
     schema = whole.schema
     many = nw.len() if schema.size is None else nw.col(schema.size).sum()
     sizes = collect(whole.table.group_by(schema.establishment, *time).agg(n=many), step="recognise the data")
-    return digest_of(zip(*(column.to_pylist() for column in sizes.columns), strict=True))
+    digest = frozenset([digest_of(zip(*(column.to_pylist() for column in sizes.columns), strict=True))])
+    return Fingerprint(digest, digest)
+
+
+def content_of_rows(data: Any, response: str) -> Fingerprint | None:
+    """A hash of the numbers of each column, in any order; None for tables of a cluster.
+
+    All columns are noted, because the next model of the rows may be of another one.
+    """
+    import narwhals.stable.v2 as nw
+
+    frame = open_frame(data, readings={response: "number"})
+    if frame.implementation.is_pyspark():
+        return None
+    numbers = [name for name, kind in frame.collect_schema().items() if kind.is_numeric()]
+    found: dict[str, tuple[str, bool]] = {}
+    for start in range(0, len(numbers), TOGETHER):
+        some = numbers[start : start + TOGETHER]
+        table = collect(frame.select(nw.col(*some).cast(nw.Float64)), step="recognise the data")
+        found |= {name: _digest(np.asarray(table[name].to_numpy())) for name in some}
+    if response not in found:
+        return None
+    telling = frozenset(digest for digest, tells in found.values() if tells)
+    others = frozenset(digest for digest, tells in found.values() if not tells)
+    return Fingerprint(frozenset([found[response][0]]), telling, others)
+
+
+def _digest(values: Vector) -> tuple[str, bool]:
+    """A hash of a column's numbers in any order, and whether they tell data sets apart."""
+    ordered = np.sort(values + 0.0)  # 0 and -0 are one number, missing ones come last
+    tells = 1 + np.count_nonzero(np.diff(ordered[~np.isnan(ordered)])) >= TELLING
+    return hashlib.sha256(np.where(np.isnan(ordered), np.nan, ordered).tobytes()).hexdigest(), bool(tells)
 
 
 def digest_of(rows: Iterable[tuple[Any, ...]]) -> str:
@@ -109,7 +171,7 @@ def digest_of(rows: Iterable[tuple[Any, ...]]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _found(content: Content) -> str | None:
+def _found(content: Content) -> Fingerprint | None:
     """Data that cannot be read are refused where they are read for a release."""
     with suppress(DiscreetError):
         return content()

@@ -13,6 +13,7 @@ from discreet.ledger import Ledger
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Number
 from discreet.release.account import Account
+from discreet.release.known_data import Content
 
 OR_AN_ACCOUNT = Spelled(", or an account", plan="", command="")
 
@@ -107,8 +108,11 @@ class Payer:
         """What repeats a partition of the rows, and with it the whole release: the seed, or that of the account."""
         return self.seed if self.account is None else self.account.seed
 
-    def opened(self, guarantee: Guarantee, origin: str | None = None) -> Account:
-        """The account to charge. A budget that is a number is in the currency of the guarantee's loss."""
+    def opened(self, guarantee: Guarantee, origin: str | None = None, content: Content | None = None) -> Account:
+        """The account to charge. A budget that is a number is in the currency of the guarantee's loss.
+
+        By `origin` and `content` data that have a budget by another name are recognised.
+        """
         if self.account is not None:
             return self.account
         unit, loss, seed = guarantee.unit, guarantee.loss, None if self.seed is None else int(self.seed)
@@ -119,4 +123,12 @@ class Payer:
             total = type(loss)(total)  # type: ignore[call-arg]
         assert self.dataset is not None
         ledger = Ledger.open(self.ledger)
-        return Account(ledger=ledger, dataset=self.dataset, unit=unit, budget=total, seed=seed, origin=origin)
+        return Account(
+            ledger=ledger,
+            dataset=self.dataset,
+            unit=unit,
+            budget=total,
+            seed=seed,
+            origin=origin,
+            content=content,
+        )

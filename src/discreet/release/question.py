@@ -10,12 +10,13 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from discreet.arguments import refuse_kinds, refuse_large
 from discreet.errors import DiscreetError
 from discreet.release.account import Released
+from discreet.release.known_data import content_of_rows
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
 from discreet.scans import origin_of
@@ -29,6 +30,11 @@ class Question(ABC, Generic[T]):
     """A release whose arguments were found possible; `T` is what it gives."""
 
     payer: Payer
+
+    @property
+    @abstractmethod
+    def response(self) -> str:
+        """The column that the release is about, by which a copy of the rows is recognised."""
 
     @abstractmethod
     def offer(self, data: Any) -> Offer[None, Any, Any]:
@@ -53,7 +59,7 @@ class Question(ABC, Generic[T]):
             files.refuse_changes()
             return found
 
-        account = self.payer.opened(offer.guarantee, origin_of(data))
+        account = self.payer.opened(offer.guarantee, origin_of(data), partial(content_of_rows, data, self.response))
         return account.release(replace(offer, read=unchanged), None, name=self.payer.name)
 
 

@@ -72,6 +72,10 @@ class ModelQuestion(Question[PrivateFit]):
     def __repr__(self) -> str:
         return f"<ModelQuestion {self.model.text!r} by {self.method}: {self.request.loss}>"
 
+    @property
+    def response(self) -> str:
+        return self.model.response.column
+
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model

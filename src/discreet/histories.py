@@ -119,7 +119,7 @@ class Histories:
 
     def at(self, quarter: Label) -> Jobs:
         """The jobs of one quarter, for tables of counts."""
-        return self._jobs(self._rows(self._position(quarter)), self.schema)
+        return self._jobs(self._rows(self._position(quarter)), self.schema, (quarter,))
 
     def around(self, quarter: Label) -> Jobs:
         """The jobs of one quarter, each with its kind by the quarters before and after as the attribute `HISTORY`."""
@@ -142,9 +142,8 @@ class Histories:
             )
         )
         table = table.with_columns(kind.alias(HISTORY)).drop("__before", "__after")
-        return self._jobs(
-            table, replace(self.schema, worker_attributes={**self.schema.worker_attributes, HISTORY: KINDS})
-        )
+        schema = replace(self.schema, worker_attributes={**self.schema.worker_attributes, HISTORY: KINDS})
+        return self._jobs(table, schema, self.quarters[at - 1 : at + 2])
 
     def inside(self, quarter: Label) -> int:
         """The position of a quarter that has one before it and one after it; no row is read."""
@@ -159,7 +158,7 @@ class Histories:
                 else "Give three quarters or more.",
                 about="quarter",
             )
-        before, now, after = map(_when, self.quarters[at - 1 : at + 2])
+        before, now, after = map(when_is, self.quarters[at - 1 : at + 2])
         for one, other in ((before, now), (now, after)):
             if one is not None and other is not None and one.later(1) != other:
                 raise DataError(
@@ -226,7 +225,7 @@ class Histories:
             .otherwise(nw.when(after).then(nw.lit(CAME)).otherwise(nw.lit(LEFT)))
         )
         table = table.with_columns(kind.alias(HISTORY)).drop("__before", "__after")
-        found = self._jobs(table, replace(self.schema, worker_attributes={HISTORY: CHANGES}))
+        found = self._jobs(table, replace(self.schema, worker_attributes={HISTORY: CHANGES}), (earlier, later))
         # Who changed the employer has a job at two establishments, one in each quarter.
         several = self.allow_multiple if self.allow_multiple is True else 2 * int(self.allow_multiple or 1)
         return replace(found, allow_multiple=several)
@@ -247,9 +246,9 @@ class Histories:
 
         return self.jobs.table.filter(nw.col(self.time) == self.quarters[position]).drop(self.time)
 
-    def _jobs(self, table: Frame, schema: Schema) -> Jobs:
+    def _jobs(self, table: Frame, schema: Schema, quarters: tuple[Label, ...]) -> Jobs:
         found = replace(self.jobs, table=table, schema=schema, allow_multiple=self.allow_multiple)
-        return replace(found, known=self._establishments())
+        return replace(found, known=self._establishments(), quarters=quarters)
 
     def _establishments(self) -> Frame | None:
         """Without a public list, establishments of all quarters: which of them have no job in one is confidential."""
@@ -320,7 +319,7 @@ def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
     listed = isinstance(quarters, Sequence) and all(isinstance(each, str | int) for each in quarters)
     listed = listed and not isinstance(quarters, str | bytes)
     if listed and quarters and len(set(quarters)) == len(quarters) and len({type(one) for one in quarters}) == 1:
-        known = [_when(one) for one in quarters]
+        known = [when_is(one) for one in quarters]
         timeless = [one for one, when in zip(quarters, known, strict=True) if when is None]
         if timeless and len(timeless) < len(quarters):
             words = f"{timeless[0]!r} is listed beside quarters that say when they are, and does not."
@@ -346,7 +345,7 @@ def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
     ]
 
 
-def _when(quarter: Label) -> Period | None:
+def when_is(quarter: Label) -> Period | None:
     """When a quarter is, where its name tells."""
     try:
         return Period.of(str(quarter))

@@ -43,7 +43,7 @@ from discreet.row_checks import (
     whole_units,
 )
 from discreet.scans import folder_of, origin_of, tables_in
-from discreet.schema import Schema
+from discreet.schema import Label, Schema
 from discreet.stamps import UNWATCHED, Stamps
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Jobs:
     origin : the files that were read, by which a ledger recognises them; None for frames.
     known : without a public list, establishments that other rows than those of `table` show to exist, and its own.
     files : the files as they were before they were read.
+    quarters : of jobs from histories, the quarters of all rows behind them.
     """
 
     table: Frame
@@ -110,6 +111,7 @@ class Jobs:
     origin: str | None = None
     known: Frame | None = None
     files: Stamps = UNWATCHED
+    quarters: tuple[Label, ...] = ()
 
     @property
     def listed(self) -> Frame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from discreet.arguments import of_kinds
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
-from discreet.histories import Histories
+from discreet.histories import Histories, when_is
 from discreet.jobs import Jobs
 from discreet.ledger import Period, Policy
 from discreet.privacy.losses import Loss, Number, Pure
@@ -61,16 +62,16 @@ class Session:
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
             budget is forgotten when the process ends: for trials only.
         dataset : the name of these data in the ledger, however they are read. A ledger needs one.
-        period : the year, quarter or month that the jobs are about: "2026-Q1". Flows and changes of job histories are
-            about the last of their quarters.
-        per_period : the most that releases about one period may cost together, if the budget is for a series.
+        period : the year, quarter or month that the jobs are about: "2026-Q1". Quarters of job histories say it.
+        per_period : the most that releases which read rows of one period may cost together, if the budget is for a
+            series. Flows and changes read several quarters; they count for each, and once in the budget.
             Periods are as long as `period`, or as the quarters of job histories.
         seed : makes the noise reproducible and the releases not private; they say so.
         """
         _refuse(jobs, unit, ledger, dataset)
         total = budget if isinstance(budget, Loss) else Pure(budget)
         self.jobs = jobs
-        self.account = Account.open(
+        account = Account.open(
             ledger,
             dataset=dataset or jobs.name,
             unit=unit,
@@ -81,6 +82,8 @@ class Session:
             origin=jobs.origin,
             content=partial(content_of, jobs),
         )
+        read = jobs.quarters if isinstance(jobs, Jobs) else ()
+        self.account = dated(account, read[-1], read) if read else account
 
     @property
     def unit(self) -> Unit:
@@ -155,9 +158,10 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        quarter = quarter if isinstance(quarter, str | int) else list(quarter)
-        last = quarter[-1] if isinstance(quarter, list) and quarter else quarter or None
-        return FlowQuery.of(self.jobs, self._dated(last), quarter=quarter, by=by)
+        query = FlowQuery.of(
+            self.jobs, self.account, quarter=quarter if isinstance(quarter, str | int) else list(quarter), by=by
+        )
+        return replace(query, account=dated(self.account, query.quarters[-1], query.reads))
 
     @of_kinds
     def changes(self, quarters: Sequence[Label], by: str | Sequence[str] = ()) -> ChangeQuery:
@@ -169,15 +173,8 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        last = next(iter([*quarters][-1:]), None)
-        return ChangeQuery.of(self.jobs, self._dated(last), quarters=[*quarters], by=by)
-
-    def _dated(self, last: Label | None) -> Account:
-        """The account of a release about this quarter, where the name of the quarter tells when it is."""
-        try:
-            return self.account.about(Period.of(str(last)))
-        except PrivacyError:
-            return self.account
+        query = ChangeQuery.of(self.jobs, self.account, quarters=[*quarters], by=by)
+        return replace(query, account=dated(self.account, query.quarters[-1], query.reads))
 
     def marginals(
         self,
@@ -205,24 +202,33 @@ class Session:
 
 def _policy(jobs: Jobs | Histories, period: str | None, limit: Number | None) -> Policy | None:
     """What each period may cost, where that is said."""
-    if isinstance(jobs, Histories) and period is not None:
+    known = [when for when in map(when_is, jobs.quarters) if when is not None]
+    if period is not None and (isinstance(jobs, Histories) or known or len(jobs.quarters) > 1):
         raise DataError(
             (Argument("period", period), " was given with job histories."),
-            "Flows and changes are about the last of their quarters.",
+            "Names of their quarters say when they are: 2026Q1.",
             "Leave it out.",
             about="period",
         )
     if limit is None:
         return None
-    if period is None and not isinstance(jobs, Histories):
+    if period is None and not jobs.quarters:
         raise DataError(
             (Argument("per_period", limit), " was given, and no period."),
             "A budget has amounts for years, quarters or months.",
             ("Say which the jobs are about: ", Argument("period", "2026-Q1"), "."),
             about="period",
         )
-    last = period if period is not None else str(jobs.quarters[-1]) if isinstance(jobs, Histories) else ""
-    return Policy.of({"each": Period.of(last).step, "limit": limit})
+    last = Period.of(period if period is not None else str(jobs.quarters[-1]))
+    return Policy.of({"each": last.step, "limit": limit})
+
+
+def dated(account: Account, quarter: Label, reads: Sequence[Label]) -> Account:
+    """The account of releases about a quarter that read rows of some, where the names of these tell when they are."""
+    when = [period for period in map(when_is, (quarter, *reads)) if period is not None]
+    if len(when) <= len(reads):
+        return account
+    return account.about(when[0], reads=when[1:] if len(reads) > 1 else ())
 
 
 def _refuse(jobs: object, unit: object, ledger: object, dataset: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +367,7 @@ def test_quarters_are_in_the_order_of_time_and_flows_skip_none(tmp_path: Path) -
         ("per_year = 3", 'period = "2030"', ["data.period"]),
         ("per_year = 1", "", ["release.0.epsilon"]),
         ("per_year = 3", "", []),
+        ("per_quarter = 3", "", []),
     ],
 )
 def test_changes_are_paid_from_the_amount_of_their_own_period(
@@ -377,7 +379,49 @@ def test_changes_are_paid_from_the_amount_of_their_own_period(
     if places:
         assert refused(plan, checked) == places
     else:
-        assert check(read_plan(plan)).releases[0].request.details["period"] == "2025"
+        found = check(read_plan(plan))
+        details, cost = found.releases[0].request.details, next(iter(found.cost.amounts.values()))
+        assert details["periods"] == ["2024-Q1", "2024-Q2", "2025-Q4"]
+        assert details["period"] == ("2025" if "year" in each else "2025-Q4")
+        kept = ("2024", "2025") if "year" in each else details["periods"]
+        assert found.only.after.periods == dict.fromkeys(kept, cost) and found.only.after.spent == found.cost
+
+
+def test_flows_that_were_paid_leave_less_for_every_quarter_that_they_read(tmp_path: Path, command: Any) -> None:
+    """In check, run, `ledger show`, report and verdict; a second plan is refused for an earlier quarter."""
+    text = dated(1, "2024Q1", "2024Q2", "2024Q3", "2024Q4").replace("epsilon = 4\n", "epsilon = 4\nper_quarter = 1.5\n")
+    flows = written(tmp_path, text=text.replace('compare = { file = "qwi.csv"', "# compare = {"))
+    rows = pq.read_table(tmp_path / "data" / "jobs.parquet")
+    named = [name.replace("q", "2024Q") for name in rows["quarter"].to_pylist()]
+    at = rows.column_names.index("quarter")
+    pq.write_table(rows.set_column(at, "quarter", pa.array(named)), tmp_path / "data" / "jobs.parquet")
+    before = check(read_plan(flows))
+    details, cost = before.releases[0].request.details, next(iter(before.cost.amounts.values()))
+    reads = details["periods"]
+    assert len(reads) == len(details["quarter"]) + 2 and details["period"] == reads[-2]
+    done = run(flows)
+    [budget] = done.budgets
+    assert budget.periods == dict.fromkeys(reads, cost) and budget.spent == before.cost
+    told = json.loads(command("ledger", "show", tmp_path / "ledger.db", "--json")[1])["budgets"][0]["periods"]
+    assert {name: each["remaining"] for name, each in told.items()} == dict.fromkeys(reads, str(Fraction(3, 2) - cost))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert all(name in page for name in reads)
+    assert not [one for one in verify_bundle(done.bundle, ledger=tmp_path / "ledger.db") if one.wrong]
+    again = tmp_path / "again.toml"
+    again.write_text(
+        flows.read_text().replace('name = "', 'name = "again-').replace('folder = "out"', 'folder = "out-again"')
+    )
+    [fault] = check(read_plan(again)).faults
+    assert fault.place == ("release", 0, "epsilon")
+    assert all(f"{name} has 0.5 left and lacks 0.5" in str(fault) for name in reads)
+
+
+def test_quarters_that_do_not_say_when_they_are_cannot_be_paid_by_quarter(tmp_path: Path) -> None:
+    """Also where the plan states a period: it would be charged for that one alone."""
+    for period in ("", 'period = "2024-Q2"\n'):
+        text = dated(1, *QUARTERS).replace("epsilon = 4\n", "epsilon = 4\nper_quarter = 3\n")
+        plan = written(tmp_path, text=text.replace("[data]\n", f"[data]\n{period}"))
+        assert refused(plan, checked) == ["data.period"]
 
 
 def test_a_list_that_is_too_short_is_not_called_empty(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from discreet.ledger.book import Ledger
 from discreet.ledger.budget import Budget
 from discreet.ledger.chain import ChainVerdict
 from discreet.ledger.entries import Entry, Head
-from discreet.ledger.periods import Period, Policy
+from discreet.ledger.periods import Dates, Period, Policy
 from discreet.ledger.publication import release_once
 
-__all__ = ["Budget", "ChainVerdict", "Entry", "Head", "Ledger", "Period", "Policy", "release_once"]
+__all__ = ["Budget", "ChainVerdict", "Dates", "Entry", "Head", "Ledger", "Period", "Policy", "release_once"]

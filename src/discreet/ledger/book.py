@@ -24,7 +24,7 @@ from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
-from discreet.ledger.periods import Period, Policy
+from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
@@ -194,7 +194,7 @@ class Ledger:
                     unit=unit.key,
                     release=release,
                     loss=loss,
-                    spent_after=budget.spend(loss, release=release, period=details.get("period")).spent,
+                    spent_after=budget.spend(loss, release=release, dates=Dates.of(details)).spent,
                     payload=_stamp(by) | {"details": details},
                 )
             if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
@@ -314,14 +314,14 @@ class Ledger:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)
         if opened is None or opened.loss is None:
             return None
-        policy = opened.payload.get("policy")  # every later line of a budget states it again
+        policy = Policy.of(opened.payload.get("policy"))  # every later line of a budget states it again
         periods: dict[str, Fraction] = {}
         if policy is not None:
             for entry in page.entries(kind="charge", dataset=dataset, unit=unit):
-                if entry.period is not None and entry.loss is not None:
-                    about = str(Period.of(entry.period))
-                    periods[about] = periods.get(about, Fraction(0)) + next(iter(entry.loss.amounts.values()))
-        return Budget(dataset, unit, opened.loss, self._spent(page, dataset, unit), Policy.of(policy), periods)
+                for about in map(str, policy.counted(entry.dates)):
+                    if entry.loss is not None:
+                        periods[about] = periods.get(about, Fraction(0)) + next(iter(entry.loss.amounts.values()))
+        return Budget(dataset, unit, opened.loss, self._spent(page, dataset, unit), policy, periods)
 
     def _accounts(self, page: LedgerTransaction) -> list[Budget]:
         keys = {(entry.dataset, entry.unit): None for entry in page.entries(kind="budget")}

@@ -13,15 +13,18 @@ from fractions import Fraction
 
 from discreet.errors import BudgetExceeded, PrivacyError
 from discreet.faults import Sentence, Spelled
-from discreet.ledger.periods import Policy
+from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
+
+UNDATED = Dates()
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """The account of one data set under one unit of privacy; `total` and `spent` are in the same currency.
 
-    With a `policy`, releases about one period may not cost more than its limit; `periods` is what they have cost.
+    With a `policy`, releases that read rows of one period may not cost more than its limit; `periods` is what they have
+    cost. One that reads several counts for each of them, and once in `spent`.
     """
 
     dataset: str
@@ -63,20 +66,20 @@ class Budget:
             )
         return self
 
-    def spend(self, loss: Loss, *, release: str, period: str | None = None) -> Budget:
-        """The budget after this release about a period, or `BudgetExceeded` with what is missing."""
+    def spend(self, loss: Loss, *, release: str, dates: Dates = UNDATED) -> Budget:
+        """The budget after this release, or `BudgetExceeded` with what is missing."""
         price = _priced(loss, self.total)
         after = self.spent + price
         if not (type(after) is type(self.total) and after <= self.total):
             raise BudgetExceeded(*self._refusal(price, release), about=next(iter(price.amounts)))
         if self.policy is None:
             return replace(self, spent=after)
-        about = str(self.policy.period(period, release=release, known=self.periods))
+        about = map(str, self.policy.periods(dates, release=release, known=self.periods))
         name, amount = next(iter(price.amounts.items()))
-        used = self.periods.get(about, Fraction(0)) + amount
-        if used > self.policy.limit:
-            raise BudgetExceeded(*self._beyond(about, name, amount, release), about=name)
-        return replace(self, spent=after, periods={**self.periods, about: used})
+        used = {period: self.periods.get(period, Fraction(0)) + amount for period in about}
+        if any(each > self.policy.limit for each in used.values()):
+            raise BudgetExceeded(*self._beyond(used, name, amount, release), about=name)
+        return replace(self, spent=after, periods={**self.periods, **used})
 
     @classmethod
     def opened(cls, dataset: str, unit: str, total: Loss, policy: Policy | None) -> Budget:
@@ -136,13 +139,18 @@ class Budget:
             for period, spent in sorted(self.periods.items())
         }
 
-    def _beyond(self, period: str, name: str, amount: Fraction, release: str) -> tuple[str, str, str]:
+    def _beyond(self, used: Mapping[str, Fraction], name: str, amount: Fraction, release: str) -> tuple[str, str, str]:
         assert self.policy is not None
-        left = self.left_in(period)
+        limit = self.policy.limit
+        lacking = (
+            f"{period} has {readable(self.left_in(period) or Fraction(0))} left and lacks {readable(after - limit)}"
+            for period, after in used.items()
+            if after > limit
+        )
         return (
-            f"Release {release!r} asks for {name}={readable(amount)} about {period}.",
-            f"Of {readable(self.policy.limit)} for each {self.policy.each} of {self.dataset!r}, "
-            f"{readable(left or Fraction(0))} is left for it. Nothing was spent.",
+            f"Release {release!r} asks for {name}={readable(amount)} and counts for {', '.join(used)}.",
+            f"Of {readable(limit)} for each {self.policy.each} of {self.dataset!r}, {'; '.join(lacking)}. Nothing was "
+            "spent.",
             "Ask for less, or ask the owner of the data to change the policy in the ledger.",
         )
 

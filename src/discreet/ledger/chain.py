@@ -117,7 +117,7 @@ class _Books:
             raise EntryError(f"release {entry.release!r} is charged twice")
         self.charges[entry.dataset, entry.release] = entry
         try:
-            return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release, period=entry.period)
+            return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release, dates=entry.dates)
         except PrivacyError:
             raise EntryError(f"overspent: {entry.loss} does not fit in what is left") from None
 

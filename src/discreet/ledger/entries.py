@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from discreet.errors import LedgerError, PrivacyError
+from discreet.ledger.periods import Dates
 from discreet.privacy.losses import Loss, from_dict
 
 Kind: TypeAlias = Literal["budget", "charge", "publish"]
@@ -87,10 +88,9 @@ class Entry:
         )
 
     @property
-    def period(self) -> str | None:
-        """The period that a charge is about, where it names one."""
-        found = (self.payload.get("details") or {}).get("period") if self.kind == "charge" else None
-        return None if found is None else str(found)
+    def dates(self) -> Dates:
+        """When a charge is, where it says so."""
+        return Dates.of(self.payload.get("details") if self.kind == "charge" else None)
 
     @property
     def unproved(self) -> str:
@@ -139,7 +139,7 @@ class Entry:
         return entry
 
 
-LATER = frozenset({"schema"})
+LATER = frozenset({"schema", "periods"})
 """Details that lines of earlier versions do not have."""
 
 

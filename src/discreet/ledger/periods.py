@@ -1,5 +1,8 @@
 """Periods of a series (years, quarters, months), and how much of a budget the releases about one period may spend.
 
+A release counts for every period whose rows it reads: what changed from one quarter to another says something about
+both. So the amount of a quarter bounds all that is said about it, and the total is charged once.
+
 A series has no gaps: after 2026-Q1 comes 2026-Q2. Otherwise a quarter that nobody published would be noticed years
 later, when its amount cannot be told from one that was saved on purpose.
 """
@@ -60,6 +63,35 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
+class Dates:
+    """When a release is: the period that it is about, and those of all rows that it reads, where they are several.
+
+    Lines of ledgers that say nothing of the rows were written before flows and changes counted for all their quarters.
+    """
+
+    period: str | None = None
+    reads: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, details: Mapping[str, Any] | None) -> Dates:
+        """What the details of a release say."""
+        found = details or {}
+        period, reads = found.get("period"), found.get("periods", [])
+        if not isinstance(reads, list | tuple) or not all(isinstance(each, str) for each in reads):
+            raise PrivacyError(
+                f"{str(reads)[:40]!r} lists no periods.", "They are years, quarters or months.",
+                "Write them as ['2026-Q1', '2026-Q2'].", about="period",
+            )  # fmt: skip
+        return cls(None if period is None else str(period), tuple(reads))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As details of a release have it."""
+        return (
+            {} if self.period is None else {"period": self.period} | ({"periods": [*self.reads]} if self.reads else {})
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What releases about one period may cost together: `limit` of the budget's first parameter, epsilon or rho."""
 
@@ -87,24 +119,31 @@ class Policy:
         """As a ledger keeps it."""
         return {"each": self.each, "limit": str(self.limit)}
 
-    def period(self, text: str | None, *, release: str, known: Iterable[str]) -> Period:
-        """The period of a release, if it is of the right kind and leaves no gap in the `known` ones."""
-        if text is None:
+    def periods(self, dates: Dates, *, release: str, known: Iterable[str]) -> list[Period]:
+        """The periods that a release counts for, if they are of the right kind and leave no gap to the `known` ones."""
+        if dates.period is None:
             raise PrivacyError(
                 f"Release {release!r} names no {self.each}.", f"The budget has an amount for each {self.each}.",
                 f"Name the {self.each} that the data are about.", about="period",
             )  # fmt: skip
-        asked, series = Period.of(text), sorted(map(Period.of, known))
-        if asked.step != self.each:
+        asked, series = self.counted(dates), sorted(map(Period.of, known))
+        odd = next((period for period in asked if period.step != self.each), None)
+        if odd is not None:
             raise PrivacyError(
-                f"Release {release!r} is about {text}, which is no {self.each}.",
+                f"Release {release!r} is about {odd}, which is no {self.each}.",
                 f"The budget has an amount for each {self.each}.", f"Name the {self.each}.", about="period",
             )  # fmt: skip
-        if series and not series[0].later(-1) <= asked <= series[-1].later(1):
-            missing = series[-1].later(1) if asked > series[-1] else series[0].later(-1)
+        first, last = asked[0], asked[-1]
+        if series and not (series[0].later(-1) <= last and first <= series[-1].later(1)):
+            missing = series[-1].later(1) if first > series[-1] else series[0].later(-1)
             raise PrivacyError(
-                f"Release {release!r} is about {asked}, and nothing was released about {missing}.",
+                f"Release {release!r} is about {last}, and nothing was released about {missing}.",
                 f"The series goes from {series[0]} to {series[-1]}, and has no gaps.",
                 f"Release {missing} first.", about="period",
             )  # fmt: skip
         return asked
+
+    def counted(self, dates: Dates) -> list[Period]:
+        """The period of a release, and those of all rows that it reads, in their order."""
+        stated = [] if dates.period is None else [Period.of(dates.period)]
+        return sorted({*stated, *(Period.of(text).within(self.each) for text in dates.reads)})

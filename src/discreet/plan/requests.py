@@ -12,16 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import DataError, DiscreetError, PrivacyError
+from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault, Place
+from discreet.histories import when_is
 from discreet.jobs import Jobs
-from discreet.ledger import Entry, Period
+from discreet.ledger import Dates, Entry, Period
 from discreet.plan.agency import asked_of, refuse_unwritten
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import flow_request, histories_of
+from discreet.plan.flows import FlowRequest, flow_request, histories_of
 from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, Movement, PosteriorSection
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
@@ -86,36 +87,31 @@ def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[
 
 
 def _dated(made: PlannedRelease) -> PlannedRelease:
-    """A request with its period, and with the release that it replaces, if the plan names them.
-
-    Flows and changes are about the last of their quarters where the budget is divided among periods.
-    """
+    """A request with its periods, and with the release that it replaces, if the plan names them."""
     source, release = made.source, made.release
-    period = _of_movement(source, release) if isinstance(release, Movement) else source.tables.data.period
-    said: dict[str, Any] = {"period": period, "replaces": release.replaces}
+    dates = _of_movement(made) if isinstance(made, FlowRequest) else Dates(source.tables.data.period)
+    said: dict[str, Any] = dates.to_dict() | {"replaces": release.replaces}
     if isinstance(release, Count | Counts | Movement) and release.compare is not None:
         refuse_unwritten(source.output.forms)
         said |= {"compare": asked_of(release.compare)}
     return replace(made, details=made.details | {key: value for key, value in said.items() if value is not None})  # type: ignore[type-var]
 
 
-def _of_movement(source: PlanSource, release: Movement) -> str | None:
-    """The period of flows or changes: what they cost is never counted for another than that of their last quarter."""
-    stated, policy = source.tables.data.period, source.tables.budget.policy()
-    try:
-        last = Period.of(str(release.when[-1]))
-    except PrivacyError:
-        if stated is None and policy is not None:
-            raise
-        return stated  # names such as q1 do not tell when they are
+def _of_movement(made: FlowRequest) -> Dates:
+    """When flows or changes are: about the last of their quarters, and they read rows of several."""
+    stated, policy = made.source.tables.data.period, made.source.tables.budget.policy()
+    last, reads = when_is(made.release.when[-1]), [when_is(quarter) for quarter in made.query.reads]
+    if last is None or None in reads:  # names such as q1 do not tell when they are
+        return Dates(stated)
     if stated is not None and Period.of(stated) != last.within(Period.of(stated).step):
         raise DataError(
-            f"The data are about {stated}, and release {release.name!r} about {last}.",
-            "Flows and changes count for the last of their quarters.",
+            f"The data are about {stated}, and release {made.release.name!r} about {last}.",
+            "Flows and changes are about the last of their quarters, and count for all that they read.",
             "Leave it out: the quarters say when.",
             about="period",
         )
-    return stated if stated is not None or policy is None else str(last.within(policy.each))
+    about = stated if stated is not None or policy is None else str(last.within(policy.each))
+    return Dates() if about is None else Dates(about, tuple(map(str, reads)))
 
 
 def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:

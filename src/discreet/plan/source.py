@@ -197,8 +197,8 @@ class BudgetSection(Section):
     per_year: Price | None = Field(None, description="What releases about one year may cost together, for example 1.")
     per_quarter: Price | None = Field(
         None,
-        description="The same about one quarter; a series has no gaps. Flows and changes count for their last quarter "
-        "alone.",
+        description="The same about one quarter; a series has no gaps. Flows and changes count for every quarter whose "
+        "rows they read.",
     )
     per_month: Price | None = Field(None, description="The same about one month.")
     ledger: LedgerPlace = Field(description="A file relative to the plan, or postgresql://user@host/database.")

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
 from discreet.faults import Fault, Sentence
-from discreet.ledger import Budget, Entry, Ledger, Policy
+from discreet.ledger import Budget, Dates, Entry, Ledger, Policy
 from discreet.ledger.budget import amounts, readable
 from discreet.ledger.openings import OTHER_UNIT, second_opening
 from discreet.plan.changed import changed
@@ -143,8 +143,10 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
             continue
         new.append(request.guarantee.loss)
         try:
-            period = request.details.get("period")
-            after = after.spend(request.guarantee.loss, release=request.release.name, period=period)
+            dates = Dates.of(request.details)
+            if after.policy is not None and isinstance(request, FlowRequest) and not dates.reads:
+                raise _undated(request, after.policy)
+            after = after.spend(request.guarantee.loss, release=request.release.name, dates=dates)
         except BudgetExceeded as error:
             fits, by_period = False, request.guarantee.loss <= after.remaining
             faults += [replace(fault, place=place) for fault in error.faults] if by_period else []
@@ -157,6 +159,16 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
         faults += _replaced(request, asked, standing)
     cost = total(new, zero=before.total.zero())
     return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits), faults
+
+
+def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:
+    return PrivacyError(
+        f"Quarters of release {request.release.name!r} do not say when they are, or the plan does not say what each "
+        f"{policy.each} may cost.",
+        f"The budget has an amount for each {policy.each}. Flows and changes count for all quarters that they read.",
+        f"Name quarters as 2026-Q1, and write per_{policy.each} = {readable(policy.limit)} in [budget].",
+        about="period",
+    )
 
 
 def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:

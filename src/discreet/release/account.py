@@ -14,7 +14,7 @@ its value, `publish` its files. The order is the product's promise:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.errors import DiscreetError
-from discreet.ledger import Entry, Ledger, Period, Policy, release_once
+from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -130,7 +130,7 @@ class Account:
             facts = {"unit": unit, "total": budget, "policy": policy, "origin": origin}
             open_once(ledger, dataset=dataset, content=content, **facts)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
-        self.period = None if period is None else str(Period.of(period))
+        self.dates = Dates(None if period is None else str(Period.of(period)))
         self.seed = seed
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
 
@@ -162,10 +162,13 @@ class Account:
             content=content,
         )
 
-    def about(self, period: Period) -> Account:
-        """The same account for releases about a period; about that part of the budget's own kind, if it has one."""
+    def about(self, period: Period, *, reads: Sequence[Period] = ()) -> Account:
+        """The same account for releases about a period (that part of the budget's own kind, if it has one).
+
+        `reads` are the periods of all rows behind them, where they are several.
+        """
         policy, dated = self.ledger.budget(self.dataset, self.unit).policy, copy(self)
-        dated.period = str(period if policy is None else period.within(policy.each))
+        dated.dates = Dates(str(period if policy is None else period.within(policy.each)), tuple(map(str, reads)))
         return dated
 
     def __repr__(self) -> str:
@@ -236,8 +239,7 @@ class Account:
     def _facts(self, offer: Offer[Any, Any, Any]) -> dict[str, Any]:
         """The ledger's record of an offer, with a note if the loss is not proved or not private."""
         basis = offer.guarantee.basis
-        dated = {} if self.period is None else {"period": self.period}
-        facts = dated | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
+        facts = self.dates.to_dict() | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
         return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
 
 

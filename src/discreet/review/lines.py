@@ -78,7 +78,7 @@ def _posted(entry: Entry, budget: Budget | None) -> Budget:
     elif budget is None:
         raise RefutedError(f"entry {entry.seq} spends from a budget that was never opened")
     elif entry.kind == "charge" and entry.loss is not None:
-        after = budget.spend(entry.loss, release=str(entry.release), period=entry.period)
+        after = budget.spend(entry.loss, release=str(entry.release), dates=entry.dates)
     else:
         after = budget
     if after.spent.to_dict() != entry.spent_after.to_dict():

@@ -153,6 +153,12 @@ class FlowQuery(MovementQuery[FlowRelease]):
         taken = ("quarter", *FLOWS, *RATES, ESTABLISHMENTS, LARGEST, "weight")
         return cls(histories, account, quarters, workplace_names(histories.schema, by, what="Flows", taken=taken))
 
+    @property
+    def reads(self) -> tuple[Label, ...]:
+        """Its quarters, the one before them and the one after."""
+        at = self.histories.inside(self.quarters[0])
+        return self.histories.quarters[at - 1 : at + len(self.quarters) + 1]
+
     def _unit(self) -> Establishments:
         return establishments_only(self.account.unit, "Flows")
 

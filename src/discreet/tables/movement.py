@@ -269,6 +269,11 @@ class MovementQuery(ABC, Generic[R]):
     quarters: tuple[Label, ...]
     by: tuple[str, ...]
 
+    @property
+    def reads(self) -> tuple[Label, ...]:
+        """The quarters of all rows that it reads."""
+        return self.quarters
+
     def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
         """Cost, feasibility and expected error, without reading confidential data or spending anything."""
         return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 MOST_KINDS = 8
 PLACES = 8192  # vectors that are drawn at a time
 TOGETHER = 4096  # proposals whose numbers stay in a processor's cache
-NEAR = 256  # vectors whose bounds stay in a processor's cache
+NEAR = 128
+"""Vectors whose bounds stay in a processor's cache, and for whose sums NumPy's OpenBLAS starts no threads.
+
+Their product with all sets takes NEAR * 8 * 2^8 multiplications; above 2^18 threads wait for each other and cost more
+than they do.
+"""
 
 NARROWEST = 2.0**-100
 """Scales between this and its inverse are ordinary short numbers."""

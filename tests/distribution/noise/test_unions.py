@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -263,6 +266,31 @@ def test_short_logarithms_are_as_close_as_the_proof_needs() -> None:
     u = u[u > 0].astype(np.float32)
     exact = np.log(u.astype(np.float64))
     assert np.all(np.abs(np.log(u).astype(np.float64) - exact) <= 2.0**-21 * np.abs(exact) + 2.0**-26)
+
+
+SUMS = """
+import time
+import numpy as np
+from discreet.noise.unions import reach
+z, inverse, rows = np.ones((4096, 8)).T, np.ones((4096, 256)), np.arange(4096)
+reach(z, inverse, rows)
+all_of_them, own = time.process_time(), time.thread_time()
+for _ in range(20):
+    reach(z, inverse, rows)
+print((time.process_time() - all_of_them) / (time.thread_time() - own))
+"""
+
+
+def test_sums_over_sets_start_no_threads() -> None:
+    """Threads that wait for each other took three to ten times the processor time of the work."""
+    done = subprocess.run(
+        [sys.executable, "-c", SUMS],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "4"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(done.stdout) < 1.2
 
 
 @pytest.mark.parametrize("far", [2.0**-101, 2.0**101, math.nan, 0.0])

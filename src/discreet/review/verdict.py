@@ -294,9 +294,14 @@ def _constants(about: Mapping[str, Any]) -> NoReturn:
         raise UncheckedError(f"its noise rests on {proof} and was not computed again")
     losses = [part["loss"] for part in (*constants["parts"], *constants.get("products", ()))]
     losses += [constants["squares"]] if "squares" in constants else []  # with lags, products take their place
-    parts = total([stated_loss(each) for each in losses])
-    if parts.to_dict() != promised.to_dict():
-        raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
+    ways = [losses]
+    if "otherwise" in constants:  # after a look, which is the first part, either the others were drawn or these
+        other = constants["otherwise"]
+        ways.append([losses[0], *(part["loss"] for part in other["parts"]), other["squares"]])
+    for way in ways:
+        parts = total([stated_loss(each) for each in way])
+        if parts.to_dict() != promised.to_dict():
+            raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
     raise UncheckedError(
         f"its {len(losses)} parts add up to {promised}; that their noise suffices rests on {proof} and "
         "on the design of the model, and was not computed again"

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.lmm.private import moments
+from discreet.lmm.private.look import noise_for
 from discreet.lmm.private.sums import response_sums, units_of
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Prose, Table
@@ -81,11 +82,11 @@ def private_effects(case: Case, epsilons: Sequence[float], trials: Trials) -> It
     sums = response_sums(case.frame, case.public, units, case.request(epsilon=1).scale)
     for epsilon in epsilons:
         request = case.request(epsilon=epsilon)
-        mechanism = moments.mechanism_for(case.public, units, request, None)
+        mechanism = noise_for(case.public, units, request, None)
         exact, found = mechanism.exact(sums, case.public), []
         for _ in range(trials.count):
             noisy = mechanism.draw(exact, trials.source)
-            at = moments.solve(noisy, mechanism, case.public, request).estimate
+            at = moments.solve(noisy, mechanism.chosen(noisy), case.public, request).estimate
             found.append(case.public.in_own_order(0, at.effects[0]))
         yield np.stack(found)
 

@@ -20,6 +20,7 @@ from discreet.frames import open_frame
 from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.lag_release import PreparedLags
 from discreet.lmm.private.lag_release import solve as solve_lags
+from discreet.lmm.private.look import noise_for
 from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -135,11 +136,11 @@ def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: A
     for epsilon in epsilons:
         request = case.request(epsilon=epsilon, clip=clip)
         sums = sums or response_sums(case.frame, case.public, units, request.scale)
-        mechanism = moments.mechanism_for(case.public, units, request, None)
+        mechanism = noise_for(case.public, units, request, None)
         exact, found = mechanism.exact(sums, case.public), []
         for _ in range(trials.count):
             noisy = mechanism.draw(exact, trials.source)
-            at = moments.solve(noisy, mechanism, case.public, request)
+            at = moments.solve(noisy, mechanism.chosen(noisy), case.public, request)
             centred = at.estimate.beta + at.origin * case.public.constant
             found.append(case.correlation(centred, at.estimate.effects))
         kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if isinstance(clip, tuple) else "default"

@@ -79,6 +79,19 @@ def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amou
     assert NEARLY * charged <= sum(worst) <= charged
 
 
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("ask", [{"epsilon": 8}, {"rho": 8}], ids=["epsilon", "rho"])
+def test_a_look_and_what_it_decides_lose_what_they_are_charged(ask: Any, seen: bool, losses, amount) -> None:
+    """Groups that differ by most of the range, or not at all; the row moves the length nearly as far as its sum."""
+    mine = np.arange(72) >= 54
+    at = panel() | {"y": np.where(mine, 0.2, 1.9) if seen else np.where(np.arange(72) == 71, LOWER, 1.6)}
+    at = replaced(at, 71, LOWER)
+    worst, told = losses(door("y ~ 1 + (1 | g)", **ask), at, (replaced(at, 71, v) for v in (1.0, UPPER, 9.0)))
+    charged, released = amount(told.charged), told.public[0]
+    assert released.looked is not None and len(released.sums) == (2 if seen else 1)
+    assert len(worst) == 3 and Fraction(75, 100) * charged <= sum(worst) <= charged
+
+
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 def test_families_lose_what_they_are_charged(family: str, losses, amount) -> None:
     """Shares and counts draw the sums of the linear model, and nothing else."""

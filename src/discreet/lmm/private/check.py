@@ -7,7 +7,7 @@ alone, and with residuals and effects of typical sizes (`shares.TYPICAL` shares 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from discreet.lmm.private.notes import (
     NO_ERRORS,
     equal_variances,
     hidden_variance,
+    look_first,
     not_measured,
     other_shapes,
     small_blocks,
@@ -123,10 +124,19 @@ def _bounded(error: float, bound: Bound) -> str:
     return f"{bound} {error:.3g}".strip()
 
 
-def moments_errors(mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest) -> ModelErrors:
-    """Of estimates from noisy sums: exact at the assumed variances."""
+def moments_errors(
+    mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest, spread: float | None = None
+) -> ModelErrors:
+    """Of estimates from noisy sums: exact at the assumed variances.
+
+    `spread` is the deviation of effects from which a look lets the sums by group be drawn, where one decides it.
+    """
     nothing = moments.sums_of_nothing(mechanism, public, request)
-    return moments_errors_of(nothing, public, request, measured=mechanism.sees_groups)
+    found = moments_errors_of(nothing, public, request, measured=mechanism.sees_groups)
+    if spread is None:
+        return found
+    names = [public.design.random[term].term.name for term in public.terms]
+    return replace(found, notes=(*found.notes, look_first(names, spread)))
 
 
 def moments_errors_of(

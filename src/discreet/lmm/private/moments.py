@@ -9,7 +9,7 @@ The proof is docs/proofs/mixed-moments.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -121,12 +121,16 @@ class ExactStatistics:
 
 @dataclass(frozen=True)
 class NoisyStatistics:
-    """The draws of a release: noisy sums by part, the centre of the squares, their sum and its scale; in steps."""
+    """The draws of a release: noisy sums by part, the centre of the squares, their sum and its scale; in steps.
+
+    `looked` is what a look at the groups found first (`look`), where there was one.
+    """
 
     sums: tuple[Integers, ...] = field(repr=False)
     centre: int
     squares: int
     squares_scale: float
+    looked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,10 @@ class MomentNoise:
             "squares": self.squares.to_dict(),
         }
 
+    def chosen(self, drawn: NoisyStatistics) -> MomentNoise:
+        """The noise that a draw had: this."""
+        return self
+
     def exact(self, sums: ResponseSums, public: PublicDesign) -> ExactStatistics:
         """Everything that noise is added to; confidential."""
         parts = tuple(part.of(sums, public) for part in self.parts)
@@ -187,10 +195,9 @@ def mechanism_for(
     reach: Reach | None = None,
 ) -> MomentNoise:
     """Divide the loss and scale the noise, from the design alone; without a `reach` single rows are protected."""
-    step = request.scale.step
     reach = reach or Reach.of_rows(public, units)
     pure, parts_of = isinstance(request.loss, Pure), zip(public.parts, reach.pieces, strict=True)
-    costs = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in parts_of])
+    costs = np.array([cost_of(piece, among, at, public, units) for (piece, _, among), at in parts_of])
     among_terms: list[Fraction] = []
     if public.others:
         within = by_roots(costs, pure=pure)
@@ -202,13 +209,25 @@ def mechanism_for(
         )
     elif reach.rows > 1:
         alone = zip(public.parts, Reach.of_rows(public, units).pieces, strict=True)
-        single = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in alone])
+        single = np.array([cost_of(piece, among, at, public, units) for (piece, _, among), at in alone])
         default, within = shares_for(public, request, SumCosts(costs, reach.groups, reach.rows), single)
     else:
         within = by_roots(costs, pure=pure)
         default = default_split(public, request, costs, within)
-    shares = read_split(split, default)
-    parts = []
+    return divided(public, units, request, reach, read_split(split, default), within, among_terms)
+
+
+def divided(
+    public: PublicDesign,
+    units: Units,
+    request: ModelRequest,
+    reach: Reach,
+    shares: Mapping[str, Fraction],
+    within: Sequence[Fraction],
+    among_terms: Sequence[Fraction] = (),
+) -> MomentNoise:
+    """The noise of these shares of the loss: of the parts, and within the fixed part and the random terms."""
+    step, parts = request.scale.step, []
     for (term, _, piece), at, share in zip(public.random_parts, reach.terms, among_terms, strict=True):
         if shares.get("groups") and share:
             spent = share_of(request.loss, shares["groups"] * share)
@@ -250,7 +269,7 @@ def refuse_wide(spent: Pure | Concentrated) -> None:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _cost(piece: Piece, among: Integers, reach: Vector, public: PublicDesign, units: Units) -> float:
+def cost_of(piece: Piece, among: Integers, reach: Vector, public: PublicDesign, units: Units) -> float:
     """Squared error of the fitted values, summed over rows, per squared noise scale of a piece; in widths squared."""
     largest = reach * units.step.get(piece.monomial, 1.0)
     return float((largest**2 / np.diag(public.XX)[among]).sum())

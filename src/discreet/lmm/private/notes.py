@@ -93,13 +93,16 @@ def small_blocks(rows: int) -> str:
 NO_ERRORS = "no standard errors: the published noise does not cover what blocks do; 'moments' has them"
 
 
-def unmeasured_flags(groups: Sequence[str], residual: str | None = "Residual") -> list[Flag]:
-    """Flags of terms whose sums by group were not drawn, because noise would have hidden them.
+def unmeasured_flags(
+    groups: Sequence[str], residual: str | None = "Residual", *, spread: float | None = None
+) -> list[Flag]:
+    """Flags of terms whose sums by group were not drawn: noise would have hidden them, or a look found too little.
 
-    `residual` is the variance that includes theirs; None for shares and counts, which have none of their own.
+    `residual` is the variance that includes theirs; None for shares and counts, which have none of their own. `spread`
+    is the deviation of effects that a look asked for.
     """
     where: tuple[Literal["random", "variance"], ...] = ("random", "variance")
-    told = [(group, not_measured(group)) for group in groups]
+    told = [(group, not_measured(group) if spread is None else not_found(group, spread)) for group in groups]
     found = [Flag(effect, group, "not measured", note) for group, note in told for effect in where]
     return found + [Flag("variance", residual, "not measured", note) for _, note in told[:1] if residual is not None]
 
@@ -111,6 +114,25 @@ def not_measured(group: str) -> str:
         "standard errors of fixed effects allow for any variance of theirs that the response's own allows. "
         "Spend more, or give their sums a share under split",
         NOT_MEASURED,
+    )
+
+
+def not_found(group: str, spread: float) -> str:
+    return (
+        f"effects of {group} are not measured: a look with a tenth of the loss did not find that groups differ by "
+        f"enough, a standard deviation of about {spread:.3g}, for their sums to gain more than they cost. Effects are "
+        "0, the residual variance includes theirs, and standard errors of fixed effects allow for any variance of "
+        "theirs that the response's own allows. Spend more, or give their sums a share under split"
+    )
+
+
+def look_first(groups: Sequence[str], spread: float) -> str:
+    """What is known before paying where a look decides what is drawn."""
+    return (
+        f"a look with a tenth of the loss decides whether effects of {' and '.join(groups)} are measured: if their "
+        f"standard deviation is well below {spread:.3g}, they are most likely left at 0, and fixed effects have the "
+        "noise of a model without groups. Errors are told for the case that they are measured. A stated split leaves "
+        "the look out"
     )
 
 

@@ -21,6 +21,7 @@ from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.generalised import offer_family, refuse_terms
 from discreet.lmm.private.informative import size_flags
 from discreet.lmm.private.lag_release import offer_lags
+from discreet.lmm.private.look import noise_for, possible, spread_of
 from discreet.lmm.private.notes import (
     Flag,
     block_flags,
@@ -110,12 +111,14 @@ def _by_moments(
     units, by = units_of(frame, public), request.together
     squared = isinstance(request.loss, Concentrated)
     reach = Reach.of_groups(frame, public, units, by, squared=squared) if by else Reach.of_rows(public, units)
-    mechanism = moments.mechanism_for(public, units, request, split, reach)
-    moments.refuse_unsolvable(moments.sums_of_nothing(mechanism, public, request), public, request)
+    mechanism = noise_for(public, units, request, split, reach)
+    for each in possible(mechanism):
+        moments.refuse_unsolvable(moments.sums_of_nothing(each, public, request), public, request)
     guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
-        solution = moments.solve(drawn, mechanism, public, request)
+        noise = mechanism.chosen(drawn)
+        solution = moments.solve(drawn, noise, public, request)
         found, unsolved = solution.estimate, solution.failure
         restore = public.origin.restore
         covariance = restore @ found.covariance @ restore.T
@@ -129,8 +132,9 @@ def _by_moments(
             groups = group_names(public)
             least = dict(zip(groups, known.least.tolist(), strict=True))
             flags = size_flags(solution.shift, found, restore, public.names)
-            if public.terms and not mechanism.sees_groups:
-                flags += unmeasured_flags(groups) + variance_flags(request, {"Residual": found.sigma2})
+            if public.terms and not noise.sees_groups:
+                flags += unmeasured_flags(groups, spread=spread_of(mechanism))
+                flags += variance_flags(request, {"Residual": found.sigma2})
             else:
                 flags += variance_flags(request, components(public, variances), least)
             notes = equal_variances(public.names, known.residuals)
@@ -140,7 +144,7 @@ def _by_moments(
     return Offer(
         guarantee=guarantee,
         details=details_of(public, request, "moments", **mechanism.to_dict()),
-        expected=lambda: moments_errors(mechanism, public, request),
+        expected=lambda: moments_errors(possible(mechanism)[0], public, request, spread_of(mechanism)),
         read=lambda nothing: mechanism.exact(response_sums(frame, public, units, request.scale), public),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),
     )

@@ -52,14 +52,22 @@ class SumCosts:
         return min(max(ENOUGH * self.together / (rows * worth), LEAST_SQUARES), MOST_SQUARES)
 
     def lost(
-        self, n: Vector, groups: Vector, fixed: Vector, within: list[Fraction], *, worth: float, pure: bool
+        self,
+        n: Vector,
+        groups: Vector,
+        fixed: Vector,
+        within: list[Fraction],
+        *,
+        worth: float,
+        pure: bool,
+        tau2: float = TYPICAL[0],
     ) -> Vector:
         """Expected squared error of fitted values, by shares of the groups and of the rest; groups may have none.
 
         Noise in group sums costs an effect's variance at most, because predictions shrink; nothing caps what noise in
         the fixed part costs.
         """
-        tau2, sigma2 = TYPICAL
+        sigma2 = TYPICAL[1]
         alike, count = np.unique(np.column_stack([n, self.groups]), axis=0, return_counts=True)
         size, seen = alike[:, :1], groups > 0
         d = noise(np.where(seen, groups, 1.0), worth, pure=pure) * alike[:, 1:] ** 2
@@ -98,24 +106,34 @@ def default_split(
     Groups' means of earlier responses follow the groups' effects, so their coefficients must be known from within
     groups: lags get a larger share.
     """
-    pure, worth = isinstance(request.loss, Pure), worth_of(request) / together
-    parts = SumCosts(costs, np.ones(len(public.n)))
+    parts, worth = SumCosts(costs, np.ones(len(public.n))), worth_of(request) / together
     squares = squares or parts.squares(public.rows, worth)
     if not public.terms:
         return dict(zip(("fixed", "squares"), thousandths(np.array([1 - squares, squares])), strict=True))
-    fixed = (1 - squares) * SHARES
-    d = noise(np.array(GROUPS), worth, pure=pure) * np.ones(len(public.n))
-    if _least_seen(public.n, TYPICAL[1], d, 3.0 if pure else 0.0) < HOPELESS:
-        fixed = np.minimum(fixed, 1 - squares - GROUPS)
-    fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
-    lost = parts.lost(public.n, 1 - squares - fixed, fixed, within, worth=worth, pure=pure)
-    best = float(fixed[int(np.argmin(lost))])
-    none = parts.lost(public.n, np.zeros(1), np.array([1 - squares]), within, worth=worth, pure=pure)
-    hidden = float(none[0]) < CLEARLY * float(lost.min()) or 1 - squares - best < WORTH
+    best, gain = weighed(public, request, parts, within, 1 - squares, worth)
+    hidden = gain < CLEARLY or 1 - squares - best < WORTH
     if together == 1 and not (request.lagged or request.lags) and hidden:
         return _without_groups(squares)
     shares = np.array([1 - squares - best, best, squares])
     return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
+
+
+def weighed(
+    public: PublicDesign, request: ModelRequest, parts: SumCosts, within: list[Fraction], left: float, worth: float
+) -> tuple[float, float]:
+    """Of the share `left` for both, that of the fixed part beside sums by group; and what these gain.
+
+    The gain is the expected error of a model without them over that of one with them.
+    """
+    pure, n = isinstance(request.loss, Pure), public.n
+    fixed = left * SHARES
+    d = noise(np.array(GROUPS), worth, pure=pure) * np.ones(len(n))
+    if _least_seen(n, TYPICAL[1], d, 3.0 if pure else 0.0) < HOPELESS:
+        fixed = np.minimum(fixed, left - GROUPS)
+    fixed = np.maximum(fixed, LAGS if request.lagged else 0.0)
+    lost = parts.lost(n, left - fixed, fixed, within, worth=worth, pure=pure)
+    none = parts.lost(n, np.zeros(1), np.array([left]), within, worth=worth, pure=pure)
+    return float(fixed[int(np.argmin(lost))]), float(none[0]) / float(lost.min())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ lag_estimation  coefficients of lags from noisy sums, corrected for noise
 lag_release  a model with lags as an offer: what it reads, draws and is expected to err by
 lag_noise    noise for a model with lags of its own response, under one loss
 lag_sums     sums in which a response stands in its own row and, as a lag, in later rows
+look         a private look at how far groups differ, which decides whether sums by group are drawn
 moments      `method="moments"`
 noisy        the restricted likelihood of noisy sums
 notes        what a reader of private estimates should know of them

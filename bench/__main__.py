@@ -1,10 +1,14 @@
 """`make bench`: every comparison, `bench/results.json`, what the docs show of them, and a sentence of the README.
 
-A comparison that fails is reported and does not stop the others. Each one's seconds by the clock are recorded with it;
-tables and pictures are written anew after each, so that an interruption leaves nothing that contradicts the records.
+A comparison that fails leaves a row that says so and does not stop the others. Each one's seconds by the clock are
+recorded with it; tables and pictures are written anew after each, so that an interruption leaves nothing that
+contradicts the records. Every record has a hash of the code: parts that were measured one by one are one run of one
+code if `--rest` finds nothing to do.
 
 python -m bench                  everything at full size; the quick form is recorded after it
 python -m bench counts roc       these; what was recorded of the others stays
+python -m bench --rest           those that are not recorded with this state of the code: goes on after an interruption
+python -m bench --install        installs every peer and says which there are
 python -m bench --quick          small sizes, within five minutes: which ratios fell below half of the recorded ones
 python -m bench --quick --record the same, and records them
 python -m bench --publish        measures nothing: the tables and pictures of what is recorded
@@ -43,12 +47,18 @@ NAMES = (
     "mixed",
     "terms",
     "hidden",
+    "families",
     "gibbs",
     "roc",
     "quantile",
     "posterior",
+    "summaries",
+    "exceptions",
+    "national",
 )
 WITHOUT_PEERS = (
+    "laws",
+    "cluster",
     "growth",
     "plan",
     "desk",
@@ -64,6 +74,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="comparisons; all without a name")
+    parser.add_argument("--rest", action="store_true", help="what is not recorded with this state of the code")
+    parser.add_argument("--install", action="store_true", help="install every peer, measure nothing")
     parser.add_argument("--quick", action="store_true", help="small sizes; report what fell, change no file")
     parser.add_argument("--record", action="store_true", help="with --quick: write the ratios down")
     parser.add_argument("--publish", action="store_true", help="write the tables and pictures of what is recorded")
@@ -74,34 +86,36 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if asked.publish:
             return publish(read(RESULTS)["full"])
+        if asked.install:
+            return install()
         if asked.quick:
             return quick(asked.names or NAMES, record=asked.record)
-        return full(asked.names)
+        names = [name for name in asked.names or ALL if not (asked.rest and is_recorded(name))]
+        return full(names, whole=not asked.names)
     except KeyboardInterrupt:
         print("bench: interrupted.", file=sys.stderr)
         return 130
 
 
-def full(names: Sequence[str]) -> int:
-    """Full size, one after another; all of them are followed by the quick form."""
+def full(names: Sequence[str], *, whole: bool) -> int:
+    """Full size, one after another; the whole is followed by the quick form."""
     start, failed = time.monotonic(), []
-    found: Comparison | None
-    for name in names or ALL:
+    for name in names:
         print(f"== {name}", flush=True)
+        begun = time.monotonic()
         try:
             found = compare(name, quick=False)
-        except Exception:
+        except Exception as error:  # what was measured before is not shown as if it were of now
             traceback.print_exc()
-            failed.append(name)
-            found = None  # what was measured before is not shown as if it were of now
+            found = replace(
+                Comparison.that_failed(name, error), seconds=time.monotonic() - begun, code=source_hash()[:12]
+            )
         recorded = read(RESULTS)  # others may have been measured meanwhile
-        recorded["full"].pop(name, None)
-        if found is not None:
-            recorded["full"][name] = found
-            failed += [f"{name}: {line}" for line in found.failures]
+        recorded["full"][name] = found
+        failed += [f"{name}: {line}" for line in found.failures]
         write(RESULTS, recorded)
         publish(read(RESULTS)["full"])  # as it was written down, with four digits
-    if not names:
+    if whole:
         quick(NAMES, record=True)
     print(f"The bench took {lasted(time.monotonic() - start)}.")
     if failed:
@@ -109,11 +123,30 @@ def full(names: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
+def is_recorded(name: str) -> bool:
+    """Whether a comparison was measured with this state of the code, and did not fail."""
+    found = read(RESULTS)["full"].get(name)
+    return found is not None and found.code == source_hash()[:12] and not found.failures
+
+
+def install() -> int:
+    """Every peer in its environment; one that cannot be had is named with the reason."""
+    lacking = 0
+    for peer in peers.EVERY:
+        try:
+            peer.python()
+            print(f"{peer.name}: installed", flush=True)
+        except peers.Missing as reason:
+            lacking += 1
+            print(f"{peer.name}: {reason}", flush=True)
+    return 1 if lacking else 0
+
+
 def quick(names: Sequence[str], *, record: bool) -> int:
     """Small sizes until the time is up; says what fell and what it did not watch, and never fails because of it."""
     start, recorded = time.monotonic(), read(RESULTS)
     fallen, wrong, unwatched = [], [], []
-    measured: dict[str, Comparison] = {}
+    ran: dict[str, Comparison] = {}
     peers.QUICK.deadline = start + QUICK_SECONDS + 40
     recently = {name: part.seconds for name, part in recorded["quick"].items()}
     for name in sorted(names, key=lambda name: recently.get(name, 0.0)):  # time runs out for as little as can be
@@ -123,7 +156,7 @@ def quick(names: Sequence[str], *, record: bool) -> int:
         else:
             print(f"== {name}", flush=True)
             try:
-                found = measured[name] = compare(name, quick=True)
+                found = ran[name] = compare(name, quick=True)
             except Exception as error:
                 print(f"   failed: {type(error).__name__}: {error}")
         before = recorded["quick"].get(name, Comparison())
@@ -132,7 +165,7 @@ def quick(names: Sequence[str], *, record: bool) -> int:
         unwatched += comparison.unwatched(found, (before, recorded["full"].get(name, Comparison())))
     if record:
         recorded = read(RESULTS)  # others may have been measured meanwhile
-        recorded["quick"].update(measured)
+        recorded["quick"].update(ran)
         write(RESULTS, recorded)
     for title, lines in (
         ("Below half of the recorded ratio:", fallen or ["none"]),
@@ -170,20 +203,26 @@ def publish(found: Mapping[str, Comparison]) -> int:
         return 1
     for path, text in texts(found).items():
         comparison.put_into(path, text)
-    figures.draw(PICTURES, rows_of(found), page.curves_of(found))
+    figures.draw(PICTURES, rows_of(found), page.curves_of(measured(found)))
     return 0
+
+
+def measured(found: Mapping[str, Comparison]) -> dict[str, Comparison]:
+    """Those that did not fail: they have facts."""
+    return {name: part for name, part in found.items() if not part.failed}
 
 
 def texts(found: Mapping[str, Comparison]) -> dict[Path, str]:
     """What stands between the marks of each page."""
-    errors = [row for part in found.values() for row in part.accuracy]
+    errors = [row for name in ALL if name in found for row in found[name].accuracy]
     absent = [name for name in (*NAMES, *WITHOUT_PEERS) if name not in found]
     codes = len({part.code for part in found.values()})
+    beside = page.side_by_side(rows_of(found), errors, absent=absent, codes=codes)
     return {
         README: page.in_short(rows_of(found)),
-        BENCH: page.side_by_side(rows_of(found), errors, absent=absent, codes=codes),
-        SPEED: page.growth_and_cost(found),
-        RELIABILITY: reliability.page(found),
+        BENCH: "\n\n".join([beside, *page.by_themselves(measured(found))]),
+        SPEED: page.growth_and_cost(measured(found)),
+        RELIABILITY: reliability.page(measured(found)),
     }
 
 

@@ -8,7 +8,8 @@ sides' errors are measured, ours on real releases. OpenDP draws the peers' noise
 counted and truncated here; its own privacy map must confirm the loss. Its geometric noise with p = exp(-epsilon /
 sensitivity) on a count that truncation moved by m has the mean error m + 2 p^(m + 1) / (1 - p^2), which finds theta and
 stands beside what was drawn. The others' noise for one row is in `bench.counts`. An agency's own mechanisms for
-establishments, of square roots and of clipped sizes, are in `bench.square_root`.
+establishments, of square roots and of clipped sizes, are in `bench.square_root`; counts by kinds of workers, under both
+definitions, in `bench.kinds`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import data, peers, square_root
+from bench import data, kinds, peers, square_root
 from bench.comparison import Accuracy, Agreement, Comparison
 from discreet.arrays import Integers
 
@@ -91,6 +92,7 @@ def compare(*, quick: bool) -> Comparison:
         for way, error, drew in zip(chosen, drawn, said, strict=True)
     )
     rows += roots(cell, size, ours)
+    rows += tuple(kinds.rows(str(folder), OPENDP))
     facts = {"mean error of ours": ours, "cells": len(true), "drawn by OpenDP": drawn, "in closed form": expected}
     return Comparison(accuracy=rows, facts=facts)
 

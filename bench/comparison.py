@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.peers import Missing
+from bench.peers import Missing, last_line
 
 START, END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
 TIE = 0.02  # ratios this close to one are a tie
@@ -81,7 +81,7 @@ class Accuracy:
 class Comparison:
     """What one module of the bench measured, the seconds by the clock that this took, and a hash of the code.
 
-    `broken` says which promises other than equal answers did not hold.
+    `broken` says which promises other than equal answers did not hold; `failed` why nothing was measured.
     """
 
     rows: tuple[Row, ...] = ()
@@ -90,6 +90,7 @@ class Comparison:
     seconds: float = 0.0
     code: str = ""
     broken: tuple[str, ...] = ()
+    failed: str = ""
 
     @property
     def disagreeing(self) -> tuple[Row | Accuracy, ...]:
@@ -101,7 +102,14 @@ class Comparison:
     def failures(self) -> list[str]:
         """Why the module has failed although it measured something."""
         differ = [f"answers differ in {len(self.disagreeing)} rows"] if self.disagreeing else []
-        return [*differ, *self.broken]
+        return [*differ, *self.broken, *([self.failed] if self.failed else [])]
+
+    @classmethod
+    def that_failed(cls, name: str, error: Exception) -> Comparison:
+        """A comparison that ended with an error: a row says so, so that its place in the table is no hole."""
+        why = f"{type(error).__name__}: {last_line(str(error))}"
+        row = Row(f"the comparison `{name}`", "all its peers", None, None, "failed", why, same_work=False)
+        return cls((row,), failed=why)
 
     @property
     def ratios(self) -> dict[tuple[str, str], float]:
@@ -121,6 +129,7 @@ class Comparison:
             content.get("seconds", 0.0),
             content.get("code", ""),
             tuple(content.get("broken", ())),
+            content.get("failed", ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,6 +140,7 @@ class Comparison:
             "seconds": self.seconds,
             "code": self.code,
             "broken": list(self.broken),
+            **({"failed": self.failed} if self.failed else {}),
         }
 
 
@@ -167,7 +177,8 @@ def markdown(rows: Iterable[Row]) -> str:
     for row in rows:
         said = ". ".join(part for part in (row.agreement, row.why) if part)
         name = f"{row.peer} {row.version}".strip() + ("" if row.same_work else " *")
-        lines.append(f"| {row.job} | {name} | {shown(row.time)} | {shown(row.memory)} | {said} |")
+        cells = (cell(row.job), cell(name), shown(row.time), shown(row.memory), cell(said))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -177,8 +188,16 @@ def accuracies(rows: Iterable[Accuracy]) -> str:
         "| promise | how a peer can keep it | its error over ours | what it protects | its mean error, drawn |",
         "|---|---|---:|---|---|",
     ]
-    lines += [f"| {row.promise} | {row.peer} | {shown(row.error)} | {row.protects} | {row.agreement} |" for row in rows]
+    lines += [
+        f"| {cell(row.promise)} | {cell(row.peer)} | {shown(row.error)} | {row.protects} | {cell(row.agreement)} |"
+        for row in rows
+    ]
     return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    """Text within a table: a formula's bars would end the cell."""
+    return text.replace("|", "\\|")
 
 
 def shown(ratio: float | None) -> str:

@@ -1,7 +1,10 @@
 """Runs of a programme killed with SIGKILL at random instants, and run again, with DuckDB.
 
-After every kill the ledger and the visible files are compared (`bench.accidents`). Now and then the data or a price are
-changed before the next run, which must refuse and spend nothing. A new seed is taken for every run of the bench.
+An instant is a step, each as likely as any other, and a random time of as long as that step took in an undisturbed run:
+most of the time goes into few steps, and kills are to fall into all. Where the step is over already, the programme is
+run to its end and the next one is killed. After every kill the ledger and the visible files are compared
+(`bench.accidents`). Now and then the data or a price are changed before the next run, which must refuse and spend
+nothing. A new seed is taken for every run of the bench.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -23,6 +27,8 @@ from bench.comparison import Comparison
 from discreet.review.verdict import verify_bundle
 
 KILLS, REVIEWED = 200, 3
+START = "start"
+"""Before a run has said a step."""
 
 
 def compare(*, quick: bool) -> Comparison:
@@ -66,28 +72,36 @@ class Killing:
         self.before: dict[str, dict[str, str]] = {}
         self.programmes = self.reviewed = self.jvm = 0
         self.steps, self.refused, self.faults = Counter[str](), Counter[str](), list[str]()
-        begun, whole = time.monotonic(), programme.write(scratch / "whole", engine)
-        self.runner.start(whole)
-        code, said = self.runner.wait()
-        if code:
-            raise RuntimeError(f"an undisturbed run fails: {said}")
-        self.longest = time.monotonic() - begun
+        self.lasts = undisturbed(self.runner, programme.write(scratch / "whole", engine))
 
     def kill(self) -> None:
-        """Start a run, kill it after a random time, and look."""
+        """Start a run, kill it within a random step, and look."""
+        step = self.chance.choice(list(self.lasts))
+        if step.split()[-1] in self.before:  # what is published is neither read nor released again
+            self.finish()
         if self.folder is None:
             self.programmes += 1
             self.folder, self.before = self.scratch / f"programme-{self.programmes}", {}
             programme.write(self.folder, self.engine)
-        folder, instant = self.folder, self.chance.uniform(0, self.longest)
-        worker = self.runner.start(folder / "plan.toml")
-        time.sleep(instant)
-        hit = children(worker) if self.chance.random() < self.java else []
-        for process in hit or [worker]:
-            os.kill(process, signal.SIGKILL)
-        code, said = self.runner.wait()
+        folder, worker = self.folder, self.runner.start(self.folder / "plan.toml")
+        itself = os.pidfd_open(worker)  # a process that has ended meanwhile is not taken for another one
+        there, said = (True, []) if step == START else self.runner.until(step)
+        hit = list[int]()
+        if there:
+            time.sleep(self.chance.uniform(0, self.lasts[step]))
+            hit = children(worker) if self.chance.random() < self.java else []
+            for process in hit:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            if not hit:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(itself, signal.SIGKILL)
+        os.close(itself)
+        code, more = self.runner.wait()
+        said += more
         if code == -signal.SIGKILL or (hit and code == 2):
-            self.steps[" ".join(said[-1 if code < 0 else -2].split()[1:3]) if said else "start"] += 1
+            steps = [line.partition(" ")[2] for line in said if line[:1].isdigit()]
+            self.steps[steps[-1] if steps else START] += 1
             self.jvm += bool(hit)
         elif code != 0:
             self.faults.append(f"a run that was killed ended with {code}: {said[-1:]}")
@@ -97,8 +111,6 @@ class Killing:
         self.before = now
         if accidents.charged(folder) > 0 and len(now) < len(accidents.PRICES) and self.chance.random() < 0.3:
             self.change(folder)
-        if len(now) == len(accidents.PRICES) and self.chance.random() < 0.3:
-            self.finish()
 
     def change(self, folder: Path) -> None:
         """A run with other data, or at another price, must be refused with nothing spent."""
@@ -133,7 +145,23 @@ class Killing:
                 self.reviewed += 1
                 wrong = [str(each) for each in verify_bundle(self.folder / "out" / "bundle.zip") if each.wrong]
                 self.faults += [f"the reviewer refuses: {each}" for each in wrong]
-        self.folder = None
+        self.folder, self.before = None, {}
+
+
+def undisturbed(runner: Runner, plan: Path) -> dict[str, float]:
+    """How long every step of a run takes, in their order."""
+    step, begun, found = START, time.monotonic(), dict[str, float]()
+    runner.start(plan)
+    while True:
+        there, said = runner.until()
+        found[step] = time.monotonic() - begun
+        if not there:
+            break
+        step, begun = said[-1].partition(" ")[2], time.monotonic()
+    code, _ = runner.wait()
+    if code:
+        raise RuntimeError(f"an undisturbed run fails: {said}")
+    return found
 
 
 def children(process: int) -> list[int]:

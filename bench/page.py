@@ -12,7 +12,7 @@ from bench.growth import exponent
 PROGRAMS = (
     *(peer.name for peer in (peers.TUMULT, peers.OPENDP, peers.SMARTNOISE, peers.DIFFPRIVLIB, peers.STATSMODELS)),
     *(peer.name for peer in (peers.PYMER4, peers.PYMC, peers.BAMBI, peers.NUMPYRO, peers.SKLEARN)),
-    *("DuckDB", "lme4", "pROC", "quantreg"),
+    *(peers.STATSFORECAST.name, "DuckDB", "lme4", "glmmTMB", "pROC", "quantreg"),
 )
 CORES = 32
 NATION = 1.5e8
@@ -61,6 +61,78 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Seq
             accuracies(errors),
         ]
     return "\n\n".join(parts)
+
+
+def by_themselves(found: Mapping[str, Comparison]) -> list[str]:
+    """What has no peer, on the same page: distances to limits, private summaries, reports; if they were measured."""
+    parts = []
+    if "laws" in found:
+        parts += ["## Beside the least error of any law", limits(found["laws"].facts)]
+    if "summaries" in found:
+        parts += ["## Private summaries beside all rows", summaries(found["summaries"].facts)]
+    if "exceptions" in found:
+        parts += ["## Exception reports", reports(found["exceptions"].facts)]
+    if "cluster" in found and "check" in found["cluster"].facts:
+        parts += ["## The check of rows on Spark", check_on_spark(found["cluster"].facts["check"])]
+    return parts
+
+
+def limits(facts: Mapping[str, Any]) -> str:
+    """Our laws over what linear programmes say is possible."""
+    lines = [
+        "| law | counts together | epsilon | workers of the establishment | error over the least, median | largest | "
+        "drawn, standard errors from its law |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| `{row['law']}` | {row['counts']} | {row['epsilon']} | {row['sizes']} | {row['median']:.3f} | "
+        f"{row['worst']:.3f} | {row['off']:+.1f} |"
+        for row in facts["limits"]
+    ]
+    small = ", ".join(f"{ratio:.2f} at epsilon {epsilon}" for epsilon, ratio in facts["unions over joint"].items())
+    return (
+        "The least error is that of the best law with mean zero that follows the largest establishment, by a linear "
+        "programme; for counts together, of the best that follows a radius. `two-sizes` knows that a lone one has no "
+        "second and may lie below. Alpha is 0.1.\n\n" + "\n".join(lines) + "\n\nWhere cells have three "
+        f"establishments of 60 workers of eight kinds, `weak-unions` errs by {small} of `weak-joint`."
+    )
+
+
+def summaries(facts: Mapping[str, Any]) -> str:
+    """Private medians and intervals of a slope beside those of all rows."""
+    lines = [
+        "| epsilon | private median, posterior deviations from the full one | length over the full interval | "
+        "holds the slope |",
+        "|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {float(epsilon):g} | {row['off']:.2f} | {row['length']:.2f} | {100 * row['holds']:.0f} % |"
+        for epsilon, row in facts["summaries"].items()
+    ]
+    return (
+        f"A slope from {facts['rows']:,} rows, means over {facts['releases']} data sets, intervals of "
+        f"{100 * facts['level']:.0f} %:\n\n" + "\n".join(lines)
+    )
+
+
+def reports(facts: Mapping[str, Any]) -> str:
+    """What a report on so many series costs."""
+    lines = ["| series | processor seconds | peak memory | ranked |", "|---:|---:|---:|---:|"]
+    lines += [
+        f"| {int(series):,} | {row['cpu']:,.3g} | {row['mib']:,.0f} MiB | {row['ranked']:,} |"
+        for series, row in facts["reports"].items()
+    ]
+    return "Six methods, 24 past months and the coming one, from a Parquet file to a ranked list:\n\n" + "\n".join(
+        lines
+    )
+
+
+def check_on_spark(facts: Mapping[str, Any]) -> str:
+    """The check of every row over releases of the same jobs."""
+    again, first = facts["check over release"], facts["check over release, first in a process"]
+    lines = ["| release | check over it, warm | first in a process |", "|---|---:|---:|"]
+    lines += [f"| {name} | {ratio:.2g} x | {first[name]:.2g} x |" for name, ratio in again.items()]
+    return "Processor seconds of the check of every row over those of a release:\n\n" + "\n".join(lines)
 
 
 def counted(rows: Sequence[Row], what: str) -> str:

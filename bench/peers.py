@@ -149,13 +149,13 @@ class Peer:
             java()
         (self.folder / "ready").touch()
 
-    def measure(self, script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
+    def measure(self, script: str, *arguments: object, seconds: float = 900, **environment: str) -> dict[str, Any]:
         """Run `script` in a fresh process; it calls `measured` for times and `report` for what to hand back."""
         command = [str(self.python()), "-W", "ignore", "-c", MEASURED + script]
         return run(self.name, command, arguments, seconds=seconds, environment=environment)
 
 
-def ours(script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
+def ours(script: str, *arguments: object, seconds: float = 900, **environment: str) -> dict[str, Any]:
     """The same for discreet, in this environment."""
     command = [sys.executable, "-c", MEASURED + script]
     try:
@@ -164,7 +164,7 @@ def ours(script: str, *arguments: object, seconds: float = 1800, **environment: 
         raise Failed(*reason.args) from None
 
 
-def r(script: str, *arguments: object, package: str, seconds: float = 1800) -> dict[str, Any]:
+def r(script: str, *arguments: object, package: str, seconds: float = 900) -> dict[str, Any]:
     """The same for R; the script calls `clock` for times and `report` for what to hand back."""
     there = f"quit(status = !all(sapply(c('{package}', 'jsonlite'), requireNamespace, quietly = TRUE)))"
     if (
@@ -295,5 +295,11 @@ PYMER4 = Peer(
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
 BAMBI = Peer("bambi", ("bambi", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
+STATSFORECAST = Peer("statsforecast", ("statsforecast", "pyarrow"))
 PYINSTRUMENT = Peer("pyinstrument", ("pyinstrument",), light=True)  # no peer, but kept apart like one
 SKLEARN = Peer("scikit-learn", ("scikit-learn",), light=True)
+
+EVERY = (
+    *(TUMULT, OPENDP, SMARTNOISE, DIFFPRIVLIB, STATSMODELS, PYMER4, PYMC, BAMBI, NUMPYRO),
+    *(SKLEARN, STATSFORECAST, PYINSTRUMENT),
+)

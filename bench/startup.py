@@ -57,7 +57,7 @@ def compare(*, quick: bool) -> Comparison:
         )
         for peer, module in BESIDE
     ]
-    sizes = {"discreet without extras": size(BARE)} | {peer.name: size(peer) for peer, _ in BESIDE if peer.installed}
+    sizes = {"discreet without extras": size(BARE)} | {peer.name: size(peer) for peer in peers.EVERY if peer.installed}
     facts = {
         "import": ours["seconds"],
         "python": BARE.measure(ALONE)["seconds"],

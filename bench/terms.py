@@ -51,22 +51,6 @@ time_, fit = measured(run, int(times))
 report(**time_, criterion=float(fit.criterion))
 """
 
-OURS_COUNTED = """
-import pyarrow.csv as csv, duckdb, narwhals.stable.v2, scipy.optimize
-from discreet import mixed
-path, formula, family = sys.argv[1:]
-table = csv.read_csv(path)
-time_, fit = measured(lambda: mixed(formula, table, family=family))
-report(**time_, loglik=float(fit.loglik))
-"""
-
-LME4_COUNTED = r"""
-d <- read.csv(arguments[1]); d$g <- factor(d$g)
-found <- clock(function() glmer(as.formula(arguments[2]), d, arguments[3]))
-report(seconds = found$seconds, cpu = found$cpu, loglik = as.numeric(logLik(found$result)),
-       version = as.character(packageVersion("lme4")))
-"""
-
 LME4 = r"""
 formula <- arguments[2]; times <- as.integer(arguments[3])
 d <- read.csv(arguments[1])
@@ -88,8 +72,6 @@ report(seconds = least$seconds, cpu = least$cpu, criterion = REMLcrit(found$resu
 def compare(*, quick: bool) -> Comparison:
     """Every case, and the median of their ratios."""
     rows = [case(name) for name in (QUICK if quick else CASES)]
-    if not quick:
-        rows += [counted(family) for family in ("binomial", "poisson")]
     known = [(row.time, row.memory) for row in rows if row.time is not None and row.memory is not None]
     if known:
         times, memory = zip(*known, strict=True)
@@ -118,22 +100,6 @@ def case(name: str) -> Row:
     )
 
 
-def counted(family: str) -> Row:
-    """A family of counts or shares beside glmer: 100,000 rows in 1,000 groups."""
-    path = data.kept(data.HOME / "terms-counts.csv", partial(_write, "counts"))
-    formula = f"{'yes' if family == 'binomial' else 'count'} ~ x + z + (1 | g)"
-    mine = _of_cpu(peers.ours(OURS_COUNTED, path, formula, family))
-
-    def agree(theirs: Any) -> Agreement:
-        above = theirs["loglik"] - mine["loglik"]
-        return Agreement(above <= 1e-6 * abs(mine["loglik"]), f"log-likelihood {-above:+.0e} above")
-
-    job = f"{family}, 100,000 rows in 1,000 groups: {formula}"
-    return beside(
-        job, "lme4", mine, lambda: _of_cpu(peers.r(LME4_COUNTED, path, formula, family, package="lme4")), agree=agree
-    )
-
-
 def _of_cpu(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "seconds": found["cpu"]}
 
@@ -150,11 +116,6 @@ def simulated(name: str) -> dict[str, Any]:
     rng = np.random.default_rng(21)
     if name.endswith("firms"):
         return _workers(rng, *((20_000, 3_000) if name == "few-firms" else (100_000, 10_000)))
-    if name == "counts":
-        g, x, z = rng.integers(0, 1000, 100_000), rng.normal(size=100_000), rng.normal(size=100_000)
-        eta = -0.2 + 0.5 * x - 0.3 * z + 0.7 * rng.normal(size=1000)[g]
-        yes, count = (rng.random(len(g)) < 1 / (1 + np.exp(-eta))).astype(int), rng.poisson(np.exp(eta))
-        return {"yes": yes, "count": count, "x": x, "z": z, "g": g}
     if name == "wafer":
         a, s = np.repeat(np.arange(10), 40), np.tile(np.repeat(np.arange(8), 5), 10)
         v, site = np.tile([0.8, 1.2, 1.6, 2.0, 2.4], 80), 8 * a + s

@@ -18,7 +18,7 @@ class Runner:
     def __init__(self, first: Path, environment: Mapping[str, str] | None = None) -> None:
         command, env = [sys.executable, str(WORKERS), str(first)], os.environ | (environment or {})
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=env)
-        self.said = b""
+        self.said, self.end, self.awaited = b"", "", False
         assert self.line() == "ready"
 
     def start(self, plan: Path) -> int:
@@ -26,13 +26,27 @@ class Runner:
         self.process.stdin.write(f"{plan}\n".encode())
         return int(self.line())
 
+    def until(self, step: str | None = None) -> tuple[bool, list[str]]:
+        """Whether the run came to `step`, or to its next one, before it ended, and the lines that it has said."""
+        if not self.awaited:
+            self.process.stdin.write(b"wait\n")
+            self.awaited = True
+        said: list[str] = []
+        while not self.end:
+            line = self.line()
+            if line.startswith("ended "):
+                self.end = line
+            else:
+                said.append(line)
+                if step is None or line.partition(" ")[2] == step:
+                    return True, said
+        return False, said
+
     def wait(self) -> tuple[int, list[str]]:
         """How the run ended, an exit code or minus a signal, and the lines it had still to say."""
-        self.process.stdin.write(b"wait\n")
-        said = []
-        while not (line := self.line()).startswith("ended "):
-            said.append(line)
-        return int(line.removeprefix("ended ")), said
+        _, said = self.until("")
+        code, self.end, self.awaited = int(self.end.removeprefix("ended ")), "", False
+        return code, said
 
     def line(self) -> str:
         while b"\n" not in self.said:

@@ -78,9 +78,58 @@ def test_a_failure_stops_nothing_and_seconds_are_recorded(
     assert "failed: counts" in said.err
     assert "no luck" in said.err
     recorded = command.read(files / "results.json")["full"]
-    assert list(recorded) == ["roc"]
-    assert recorded["roc"].seconds > 0
-    assert "| counts | Peer 1.0 | 12 x |" in (files / "BENCH").read_text(encoding="utf-8")
+    assert list(recorded) == ["counts", "roc"]
+    assert min(part.seconds for part in recorded.values()) > 0
+    text = (files / "BENCH").read_text(encoding="utf-8")
+    assert "| counts | Peer 1.0 | 12 x |" in text
+    assert "| the comparison `counts` | all its peers * | - | - | failed. ValueError: no luck |" in text
+
+
+def test_what_failed_has_no_facts_to_show_and_what_was_measured_before_is_gone(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"jobs": 1e6, "overhead": 0.27, "ratios": [1.3]}
+    module(monkeypatch, plan=lambda quick: Comparison(facts=facts))
+    assert command.main(["plan"]) == 0
+    assert "27 %" in (files / "SPEED").read_text(encoding="utf-8")
+    module(monkeypatch, plan=broken)
+    assert command.main(["plan"]) == 1
+    assert "27 %" not in (files / "SPEED").read_text(encoding="utf-8")
+    assert "| the comparison `plan` |" in (files / "BENCH").read_text(encoding="utf-8")
+
+
+def test_the_rest_is_what_this_code_has_not_measured(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def of(name: str) -> Callable[..., Comparison]:
+        return lambda quick: measured.append(name) or Comparison((FAST,))  # type: ignore[func-returns-value]
+
+    module(monkeypatch, roc=of("roc"), counts=of("counts"), gibbs=broken)
+    assert command.main(["roc", "gibbs"]) == 1
+    recorded = command.read(files / "results.json")
+    recorded["full"]["counts"] = Comparison((FAST,), code="another")
+    command.write(files / "results.json", recorded)
+    module(monkeypatch, gibbs=of("gibbs"))
+    assert command.main(["--rest", "roc", "counts", "gibbs"]) == 0
+    assert measured == ["roc", "counts", "gibbs"]
+    assert command.main(["--rest", "roc", "counts", "gibbs"]) == 0
+    assert measured == ["roc", "counts", "gibbs"]
+
+
+def test_peers_that_cannot_be_had_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(self: peers.Peer) -> Path:
+        if self is peers.TUMULT:
+            raise peers.Missing("no luck")
+        return Path()
+
+    monkeypatch.setattr(peers.Peer, "python", missing)
+    assert command.main(["--install"]) == 1
+    said = capsys.readouterr().out
+    assert "Tumult Analytics: no luck\n" in said
+    assert "OpenDP: installed\n" in said
+    assert {peer for peer in vars(peers).values() if isinstance(peer, peers.Peer)} == {*peers.EVERY}
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,10 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
 
 def full_disk(handle: int) -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_bars_of_a_formula_do_not_end_a_cell() -> None:
+    row = Row("fit: y ~ x + (x || g)", "Peer", 2.0, 2.0, "y ~ (1 | g)")
+    assert comparison.markdown([row]).splitlines()[2] == (
+        r"| fit: y ~ x + (x \|\| g) | Peer | 2 x | 2 x | y ~ (1 \| g) |"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,11 +11,17 @@ import pytest
 
 import discreet as dc
 from discreet.audit.stand_in import same_shape
-from discreet.plan.comparison import FEWEST_CELLS, MOST_CELLS, compare
+from discreet.noise.source import SeededSource
+from discreet.plan.comparison import CLASSES_OF_SUMS, FEWEST_CELLS, MOST_CELLS, compare, foreseen
 from discreet.plan.run import run
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.report.comparison import SimulatedErrors
+from discreet.report.comparison import one as one_comparison
+from discreet.report.page import Prose
+from discreet.simulate import national
+from discreet.tables.establishments import histograms
+from discreet.tables.infusion import Infusion
 from discreet.tables.release import CountRelease
 
 UNIT = dc.Establishments("0.1")
@@ -94,6 +101,60 @@ def test_no_shape_no_comparison(session: dc.Session) -> None:
     assert isinstance(compare(released(np.full((100, 1), 10**5), 1), query, ready), SimulatedErrors)
     filtered = session.count(by=["place", "sector"], where={"sex": ["k0"]})
     assert "Only some workers are counted" in compare(table, filtered, filtered.prepare(epsilon=1))
+
+
+@pytest.fixture(scope="module")
+def nation(tmp_path_factory: pytest.TempPathFactory) -> dc.Session:
+    folder = tmp_path_factory.mktemp("nation") / "jobs"
+    national.write(folder, share=0.02)
+    return dc.Session(dc.read_jobs(folder), unit=UNIT, budget=100, seed=1)
+
+
+@pytest.mark.parametrize("by", [["county", "naics2"], ["naics6", "county", "ownership"]], ids=["coarse", "fine"])
+def test_the_comparison_of_sums_is_near_the_one_on_the_true_amounts(nation: dc.Session, by: list[str]) -> None:
+    """With published numbers of establishments within a quarter: 2,000 cells are simulated, of skewed sums. Before, and
+    without them, between the shares of the cap."""
+    query = nation.sum("payroll", by, establishments=True)
+    ready = query.prepare(epsilon=2)
+    cells, firms = query.statistics(ready), histograms(nation.jobs, workplace_by=by, magnitude="payroll")
+    ours = np.abs(query._draw(ready, cells, SeededSource(1)) - cells.counts).mean()
+    true = ours / Infusion(small=0).expected_error(firms, rng=np.random.default_rng(2), trials=5).mean()
+    table = query.release(epsilon=2)
+    found = compare(table, query, ready)
+    assert isinstance(found, SimulatedErrors) and found.magnitude == "payroll" and not found.by_share_of_cap
+    assert found.ratio == pytest.approx(true, rel=0.25)
+    unknown = compare(replace(table, establishments=None), query, ready)
+    assert unknown.ratio == unknown.by_share_of_cap[0.25] == pytest.approx(true, rel=0.25)
+    assert min(unknown.by_share_of_cap.values()) < true * 1.1 and max(unknown.by_share_of_cap.values()) > true * 0.9
+    assert {group.name for group in unknown.by_size} <= {*CLASSES_OF_SUMS}
+    jobs = nation.count(by)
+    told = foreseen(query, ready, jobs.statistics(jobs.prepare(epsilon=2)).counts[:, 0].astype(float))
+    ratios = [float(word) for word in told.split() if word.replace(".", "").isdigit()]
+    assert len(ratios) == 3 and min(ratios) < true < max(ratios) and "a tenth, a quarter or a half of the cap" in told
+
+
+def test_sums_by_kinds_and_of_few_or_huge_cells(session: dc.Session) -> None:
+    schema = dc.Schema(["place", "sector"], {"sex": ["k0", "k1", "k2"]}, magnitudes={"pay": 1000})
+    one = {"workplace": [1], "worker": [1], "place": ["P"], "sector": ["a"], "sex": ["k0"], "pay": [5]}
+    paid = dc.Session(dc.read_jobs(one, schema=schema), unit=UNIT, budget=10)
+    query = paid.sum("pay", ["place", "sector", "sex"])
+    ready, rng = query.prepare(epsilon=2), np.random.default_rng(3)
+    table = replace(released(rng.integers(0, 10**7, (400, 3)), 3), magnitude="pay")
+    found = compare(table, query, ready)
+    assert isinstance(found, SimulatedErrors) and found.ratio > 0 and len(found.by_share_of_cap) == 3
+    assert "Fewer than 20 workplace cells have pay" in compare(released(np.full((10, 3), 9), 3), query, ready)
+    assert "too large" in compare(released(np.full((100, 3), 10**15), 3), query, ready)
+    assert "only some workers" in compare(table, paid.sum("pay", "place", where={"sex": "k0"}), ready).lower()
+    page = " ".join(block.text for block in one_comparison("pay", found, level=3) if isinstance(block, Prose))
+    assert "The true sums are confidential" in page and "What is supposed" in page and "a quarter" in page
+
+
+def test_noise_of_unions_is_compared_too(session: dc.Session) -> None:
+    weak = dc.Session(session.jobs, unit=dc.Establishments("0.1", "weak"), budget=10)
+    query = weak.count(["place", "sector", "sex"])
+    ready = query.prepare(epsilon=4, mechanism="weak-unions")
+    counts = np.random.default_rng(4).integers(1, 50, (60, 3))
+    assert isinstance(compare(released(counts, 3), query, ready), SimulatedErrors)
 
 
 def test_the_report_says_why_there_is_no_comparison(plan) -> None:

@@ -97,12 +97,25 @@ def assert_adds_up(folder: Path, value: str) -> int:
 
 
 def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path) -> None:
+    from discreet.plan.check import check
+    from discreet.plan.reading import read_plan
     from discreet.plan.run import run
     from discreet.review.verdict import verify_bundle
 
     plan = programme(tmp_path, 0.002)  # and drawn tables at 1 each, whose noise a reviewer of other plans has examined
     plan.write_text(plan.read_text().replace("epsilon = 4", "epsilon = 6").replace("epsilon = 2", "epsilon = 3"))
+    rows = pq.read_table(
+        tmp_path / "nation" / "jobs.parquet", columns=["naics6", "county", "ownership", "jobs"]
+    ).to_pandas()
+    sizes = rows.groupby(["naics6", "county", "ownership"], as_index=False)["jobs"].sum()
+    sizes.to_csv(tmp_path / "sizes.csv", index=False)
+    plan.write_text(plan.read_text().replace("[unit]", '[public]\nsizes = "sizes.csv"\n[unit]'))
+    for known, cap in zip(check(read_plan(plan)).releases, (False, True), strict=True):
+        told = [[note for note in table.notes if "times that of noise infusion" in note] for table in known.tables]
+        assert all(len(each) == 1 and ("of the cap" in each[0]) is cap for each in told)
     done = run(plan)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "not compared with noise infusion" not in page and "What is supposed" in page
     assert assert_adds_up(tmp_path / "out" / "employment", "count") > 5_000
     assert_adds_up(tmp_path / "out" / "payroll", "sum")
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]

@@ -27,14 +27,21 @@ def same_shape(
     levels: tuple[tuple[Label, ...], ...],
     keys: pa.Table,
     rng: np.random.Generator,
+    *,
+    number: Integers | None = None,
+    sigma: float = SHAPE.size_sigma,
 ) -> Histograms:
-    """Establishments that together have about `counts` jobs in each cell, of lognormal sizes."""
+    """Establishments that together have about `counts` jobs in each cell, of lognormal sizes.
+
+    Amounts are divided in the same way, among a `number` of establishments that is known or supposed.
+    """
     import pyarrow as pa
 
     total = counts.sum(axis=1)
-    number = np.clip(rng.poisson(total * SHAPE.establishments / SHAPE.jobs), 1, np.maximum(total, 1))
+    expected = rng.poisson(total * SHAPE.establishments / SHAPE.jobs) if number is None else number
+    number = np.clip(expected, 1, np.maximum(total, 1))
     start = np.concatenate([[0], np.cumsum(number)[:-1]])
-    weight = np.exp(SHAPE.size_sigma * rng.standard_normal(number.sum()))
+    weight = np.exp(sigma * rng.standard_normal(number.sum()))
     share = weight / np.repeat(np.add.reduceat(weight, start), number)
     size = np.floor(np.repeat(total, number) * share).astype(np.int64)
     largest = _first_largest(share, start, number)

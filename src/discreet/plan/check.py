@@ -264,10 +264,9 @@ def _beside(known: ReleaseCheck) -> tuple[ReleaseCheck, list[Fault]]:
     if isinstance(request, CountRequest) and found.place in request.folders:
         number = request.folders.index(found.place)
         query, ready = request.queries[number], request.ready[number]
-        if query.magnitude is None:
-            sizes = PublicSizes.stated(found.table, found.numbers[0], by=query.workplace_by)
-            level = float(request.release.level)
-            expected = None if sizes is None else sizes.expected(query, ready, level=level)
+        sizes = PublicSizes.stated(found.table, found.numbers[0], by=query.workplace_by)
+        level = float(request.release.level)
+        expected = None if sizes is None else sizes.expected(query, ready, level=level)
     agency = AgencyCheck.of(found, asked, sizes, expected)
     return replace(known, request=replace(request, beside=found), agency=agency), []
 

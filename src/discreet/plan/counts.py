@@ -15,7 +15,7 @@ from discreet.ledger import Entry
 from discreet.lineage import merged
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
-from discreet.plan.comparison import compare
+from discreet.plan.comparison import compare, foreseen
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import basic, hash_of, noise, write_parents, write_release
@@ -140,6 +140,8 @@ class CountRequest:
             known = sizes is not None and query.magnitude is None
             expected = sizes.expected(query, ready, level=level) if known and sizes is not None else None
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
+            jobs = None if sizes is None else sizes.jobs(query)
+            beside = [] if jobs is None else [told for told in [foreseen(query, ready, jobs)] if told]
             trades = tradeoff(query, asked, level=level)
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
@@ -151,7 +153,12 @@ class CountRequest:
                 widths=widths(query, ready, level=level),
                 tradeoff=trades,
                 expected=expected,
-                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else []), *told_advice(trades)),
+                notes=(
+                    *self._notes(query, ready),
+                    *([ONE_EACH] if whole else []),
+                    *beside,
+                    *told_advice(trades),
+                ),
             )
             found.append(table)
         if open_ended := self._without_ends():

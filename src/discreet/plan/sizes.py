@@ -189,17 +189,8 @@ class PublicSizes:
 
     def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:
         """The error of `query` on these sizes; None if they lack one of its attributes, or jobs."""
-        import pyarrow.compute as pc
-
-        workplace = query.jobs.schema.workplace_attributes
-        kept = [name for name in query.where if name in workplace]
-        if not self.is_whole or not {*query.workplace_by, *kept} <= set(self.table.column_names):
-            return None
-        table = self.table
-        for name in kept:
-            table = table.filter(pc.is_in(table[name], value_set=_like(table[name], query.where[name])))
-        keys = list(query.workplace_by)
-        if not len(table):
+        table, keys = self._kept(query), list(query.workplace_by)
+        if table is None:
             return None
         found = {"jobs": "sum", "largest": "max"} | ({"at_most": "max"} if "at_most" in table.column_names else {})
         dropped = ready.mechanism.left_out(*(np.array(table[name], dtype=np.float64) for name in ("jobs", "largest")))
@@ -229,6 +220,26 @@ class PublicSizes:
             half_widths=tuple(float(width[size == i].mean()) for i in np.unique(size)),
             mostly_noise=tuple(int(noisy[size == i].sum()) * query.levels for i in np.unique(size)),
         )
+
+    def jobs(self, query: CountQuery) -> Vector | None:
+        """The jobs of the cells of a query; None where they are not public."""
+        table, keys = self._kept(query), list(query.workplace_by)
+        if table is None:
+            return None
+        return np.array(table.group_by(keys).aggregate([("jobs", "sum")])["jobs_sum"], dtype=np.float64)
+
+    def _kept(self, query: CountQuery) -> pa.Table | None:
+        """The sizes that `query` is about; None if they lack one of its attributes, or jobs."""
+        import pyarrow.compute as pc
+
+        workplace = query.jobs.schema.workplace_attributes
+        kept = [name for name in query.where if name in workplace]
+        if not self.is_whole or not {*query.workplace_by, *kept} <= set(self.table.column_names):
+            return None
+        table = self.table
+        for name in kept:
+            table = table.filter(pc.is_in(table[name], value_set=_like(table[name], query.where[name])))
+        return table if len(table) else None
 
     def largest(self, by: Sequence[str]) -> Vector | None:
         """The sizes of the largest establishments of cells by these attributes; None where they are not public."""

@@ -6,7 +6,7 @@ Nothing is computed from data here. Charts are shared by all tables of a report,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.report import charts
@@ -15,6 +15,11 @@ from discreet.report.page import Block, Figure, Heading, Prose, Table
 from discreet.tables.expected import three_digits, told
 
 RATIO = "error / error of infusion"
+SHARES_OF_CAP = {0.1: "a tenth", 0.25: "a quarter", 0.5: "a half"}
+"""What a worker may add to a sum on average, in caps."""
+
+SHOWN = 0.25
+
 MOST_BARS = 3
 """Tables in the chart by stratum; more would make its bars too thin."""
 
@@ -39,6 +44,9 @@ class SimulatedErrors:
     cells, of : how many workplace cells were simulated, of how many published.
     by_size, by_stratum : errors by the size of the count, and by the attribute `stratum`.
     rank, infused_rank : Spearman's correlation of the cells' totals with the true ones.
+    magnitude : what is added up, where it is no count of jobs.
+    by_share_of_cap : the ratio of errors by what a worker adds on average, where that decides how many establishments
+        there are.
     """
 
     cells: int
@@ -49,6 +57,13 @@ class SimulatedErrors:
     by_stratum: tuple[Group, ...]
     rank: float
     infused_rank: float
+    magnitude: str | None = None
+    by_share_of_cap: Mapping[float, float] = field(default_factory=dict)
+
+    @property
+    def value(self) -> str:
+        """What the numbers are called."""
+        return "count" if self.magnitude is None else "sum"
 
     @property
     def ratio(self) -> float | None:
@@ -60,20 +75,42 @@ def one(label: str, found: SimulatedErrors, *, level: int) -> Iterator[Block]:
     """What is said beside one table."""
     sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
     yield Heading(f"{label}: on simulated data of the same shape", level)
+    replaced = ", small counts replaced" if found.magnitude is None else ""
     yield Prose(
-        "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
-        f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
-        f"(factors 5 to 15{PERCENT} off 1, small counts replaced, no guarantee) were applied to them."
+        f"The true {found.value}s are confidential, so the errors of this release cannot be shown. Instead, "
+        f"establishments were simulated whose cells have the published {found.value}s{sample}. Both this release's "
+        f"mechanism and noise infusion (factors 5 to 15{PERCENT} off 1{replaced}, no guarantee) were applied to them."
     )
+    if found.magnitude is not None:
+        yield Prose(f"**What is supposed.** {_supposed(found)}")
     ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(
         f"**Result.** The mean absolute error is {told(found.whole.ours)}, that of noise infusion "
         f"{told(found.whole.infusion)}{ratio}. Rankings of cells agree with the simulated truth to "
         f"{found.rank:.4f} (Spearman), those of noise infusion to {found.infused_rank:.4f}."
     )
-    yield _groups(label, found.by_size, "size of the count")
+    yield _groups(label, found.by_size, f"size of the {found.value}", of=found.value)
     if found.by_stratum:
-        yield _groups(label, found.by_stratum, found.stratum, folded=True)
+        yield _groups(label, found.by_stratum, found.stratum, of=found.value, folded=True)
+
+
+def shares_told() -> str:
+    """The shares of the cap that are tried."""
+    *first, last = SHARES_OF_CAP.values()
+    return f"{', '.join(first)} or {last}"
+
+
+def _supposed(found: SimulatedErrors) -> str:
+    """What the simulation of a sum rests on."""
+    divided = f"A cell's {found.magnitude} is divided among establishments in shares as skewed as their sizes in LODES"
+    if not found.by_share_of_cap:
+        return f"{divided}. How many they are is published beside it."
+    ratios = ", ".join(f"{each:.2f} with {SHARES_OF_CAP[share]}" for share, each in found.by_share_of_cap.items())
+    return (
+        f"{divided}. How many they are is not published. The figures are of workers who add {SHARES_OF_CAP[SHOWN]} of "
+        f"the cap on average, and of about 20 workers in an establishment. The ratio is {ratios} of the cap. "
+        "With numbers of establishments beside the sums it would be known better."
+    )
 
 
 def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
@@ -102,10 +139,10 @@ def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
         )
 
 
-def _groups(label: str, groups: Sequence[Group], what: str, *, folded: bool = False) -> Table:
+def _groups(label: str, groups: Sequence[Group], what: str, *, of: str, folded: bool = False) -> Table:
     words = what.replace("_", " ")
     return Table(
-        (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
+        (words.capitalize(), f"{of.capitalize()}s", f"Mean {of}", "This release", "Noise infusion"),
         [(group.name, group.counts, *map(three_digits, (group.mean, group.ours, group.infusion))) for group in groups],
         f"Mean absolute error by {words}, {label}, simulated",
         f"{label} error by {what}",

@@ -153,9 +153,22 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
     if frame.implementation.is_pandas():
         native = frame.to_native()
         objects = [column for column in numbers if column in schema and native[column].dtype == object]
-        if objects:
-            frame = nw.from_native(native.assign(**{column: _as_numbers(native[column]) for column in objects}))
+        typed = {column: _typed(native[column]) for column, kind in schema.items() if kind == nw.Object}
+        typed |= {column: _as_numbers(native[column]) for column in objects}
+        if typed:
+            frame = nw.from_native(native.assign(**typed))
     return frame
+
+
+def _typed(values: Any) -> Any:
+    """A column of Python objects with the one type that Arrow finds for all of them; unchanged if there is none."""
+    import pandas as pd
+    import pyarrow as pa
+
+    with contextlib.suppress(pa.ArrowException):
+        found = pa.array(values, from_pandas=True)
+        return pd.Series(found, index=values.index, dtype=pd.ArrowDtype(found.type))
+    return values
 
 
 def _as_numbers(values: Any) -> Any:

@@ -19,7 +19,7 @@ from discreet.engines import Engine
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Fault
 from discreet.frames import called, count_if, refuse, tally, working
-from discreet.jobs import Jobs, read_jobs
+from discreet.jobs import Jobs, read_jobs, several_jobs
 from discreet.ledger.periods import Period
 from discreet.row_checks import Pass, differ, empty, ends, nulls, outside
 from discreet.scans import folder_of
@@ -295,6 +295,7 @@ def read_histories(
     >>> read_histories(rows, quarters=["q1", "q2", "q3"], schema=Schema(["county"], {})).quarters
     ('q1', 'q2', 'q3')
     """
+    allow_multiple = several_jobs(allow_multiple)
     own = Schema.given(schema, data=folder_of(source), name=called(source, "histories"))
     refuse(history_faults(quarters, own, time))
     timed = replace(own, worker_attributes={**own.worker_attributes, time: tuple(quarters)})

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
 from discreet.databases import SomeColumns, one_moment
 from discreet.engines import Engine
-from discreet.errors import concerning
+from discreet.errors import DataError, concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, called, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
@@ -307,7 +308,7 @@ def read_jobs(
     >>> rows = {"workplace": ["a", "a"], "worker": [1, 2], "place": ["01", "01"], "sex": ["F", "M"]}
     >>> jobs = read_jobs(rows, schema=Schema(["place"], {"sex": ["F", "M"]}))
     """
-    refuse(_bound_faults(allow_multiple))
+    allow_multiple = several_jobs(allow_multiple)
     with concerning("source"):
         name, folder = called(source, "jobs"), folder_of(source)
     if folder is not None and folder == Path(source):
@@ -356,13 +357,18 @@ def read_jobs(
     return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
 
 
-def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
-    if not isinstance(allow_multiple, int) or allow_multiple < (0 if isinstance(allow_multiple, bool) else 1):
-        yield Fault(
-            "allow_multiple",
+def several_jobs(allow_multiple: object) -> bool | int:
+    """Whether a worker may have several jobs, or how many; refused if it is neither."""
+    if isinstance(allow_multiple, bool):
+        return allow_multiple
+    if not isinstance(allow_multiple, Integral) or allow_multiple < 1:
+        raise DataError(
             (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
-            "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
+            "It is True, False or the most establishments at which one worker has a job.",
+            "Use for example 3.",
+            about="allow_multiple",
         )
+    return int(allow_multiple)
 
 
 def _own(column: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import discreet as dc
@@ -112,6 +113,13 @@ def test_a_bound_is_a_whole_number(bound: Any) -> None:
     with pytest.raises(DataError) as refused:
         opened(OTHERS, bound)
     assert refused.value.about == "allow_multiple"
+    rows = {"workplace": [1], "worker": [7], "quarter": [1], "place": ["a"]}
+    with pytest.raises(DataError, check=about("allow_multiple")):
+        read_histories(rows, quarters=[1, 2], schema=Schema(["place"], {}), allow_multiple=bound)
+
+
+def test_a_whole_number_of_numpy_is_one() -> None:
+    assert opened(OTHERS, np.int64(3)).most_jobs == 3  # before: "3 does not say how many ... Use for example 3"
 
 
 def test_one_worker_has_one_value_of_each_attribute() -> None:

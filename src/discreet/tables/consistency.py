@@ -3,10 +3,10 @@
 The finest table has every attribute of the others, so each other table is a sum of its cells. The fine counts are
 moved as little as weighted least squares allows. A cell's weight should depend on the size of its noise, which is
 confidential. A weight that depends on the noise itself makes totals fall, because cells that drew low would be trusted
-more. So the shares of a gap depend on fitted counts, or on noisy sizes if those were paid for. A table is trusted as a
-whole, by one number that no single draw moves. The total is then a combination of the tables' totals, and as unbiased
-as they are (docs/proofs/consistency.md). Negative counts are projected away from the total down, keeping it; remainders
-are handed out so that integers add up.
+more. So the shares of a gap depend on fitted counts, or on noisy sizes if those were paid for. Without these a table is
+trusted as a whole, by one number that no single draw moves. The total is then a combination of the tables' totals, and
+as unbiased as they are (docs/proofs/consistency.md). Negative counts are projected away from the total down, keeping
+it; remainders are handed out so that integers add up.
 """
 
 from __future__ import annotations
@@ -145,10 +145,11 @@ def trust(
     variance: Vector,
     own: Vector | None = None,
 ) -> Vector:
-    """A sum's variance over that of the fine counts in it: one number for all sums of a table.
+    """A sum's variance over that of the fine counts in it: one number for all sums of a table, if sizes are not known.
 
     The largest establishment of a sum is that of one of its fine cells. So the variance of the sum's own noise is the
-    largest of theirs, times the ratio of the two mechanisms. `own` are better stand-ins where sizes are known. The
+    largest of theirs, times the ratio of the two mechanisms. `own` are variances of sums by sizes that are known: then
+    sums that differ have numbers of their own, and one huge establishment says little about others. Without them the
     `FULL` cells with the most jobs may have many small establishments and hardly any noise: if the others alone say
     that sums are better than that, they are trusted so far.
     """
@@ -156,12 +157,19 @@ def trust(
     inside = np.bincount(member).astype(np.float64)
     if finest.fixed:
         return ratio / inside
-    told = 1.0 if own is None else float(own.sum() / variance.sum())
-    if own is None:
-        order = np.argsort(variance)
-        told = ratio * min(_alone(member, variance, order[: variance.size - full]) for full in FULL)
-    share = float(np.clip(told, ratio / inside.max(), ratio))
-    return np.full(inside.size, share)
+    if own is not None:
+        return np.clip(_by_size(own.ravel(), _summed(variance, member)), ratio / inside, ratio)
+    order = np.argsort(variance)
+    told = ratio * min(_alone(member, variance, order[: variance.size - full]) for full in FULL)
+    return np.full(inside.size, np.clip(told, ratio / inside.max(), ratio))
+
+
+def _by_size(own: Vector, cells: Vector) -> Vector:
+    """Variances of sums over those of their cells, as far as they differ by more than the noise of their sizes."""
+    whole = own.sum() / cells.sum()
+    logs = np.log(own / cells / whole)
+    noise, found = 8 * CLOSE**2, float(np.mean(logs**2))  # a variance is twice a size, and its noise is Laplace's
+    return np.asarray(whole * np.exp(logs * max(1 - noise / found, 0.0) if found else logs))
 
 
 @lru_cache(maxsize=256)

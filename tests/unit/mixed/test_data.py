@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import discreet as dc
 from discreet.errors import DataError, FitError, FormulaError
 from discreet.lmm import MixedFit, mixed
 from faults_of import about
@@ -226,3 +229,49 @@ def test_models_that_cannot_be_estimated(panel: dict, change: dict, formula: str
     with pytest.raises(FitError) as caught:
         mixed(formula, panel | change)
     assert reason in str(caught.value)
+
+
+def numbers_as_objects() -> dict[str, Any]:
+    """The same numbers as pandas has them of a database or of lists: decimals, doubles, whole ones with a gap."""
+    x = np.random.default_rng(3).normal(size=120).round(2)
+    return {"decimals": [Decimal(str(value)) for value in x], "doubles": [float(value) for value in x], "x": x}
+
+
+@pytest.mark.parametrize("kind", ["decimals", "doubles"])
+def test_numbers_that_pandas_keeps_as_objects_are_numbers(kind: str) -> None:
+    """Before, each value was a level: hundreds of coefficients without a word, and the values of a measured column."""
+    columns, rng = numbers_as_objects(), np.random.default_rng(4)
+    data = pd.DataFrame({"y": rng.normal(size=120) + columns["x"] + np.arange(120) % 6, "g": np.arange(120) % 6})
+    data["x"] = pd.Series(columns[kind], dtype=object)
+    typed = data.assign(x=columns["x"])
+    assert dc.mixed("y ~ x + (1 | g)", data).beta == pytest.approx(dc.mixed("y ~ x + (1 | g)", typed).beta)
+    asked: dict[str, Any] = {"epsilon": 9, "bounds": (-5, 5), "public": ["x", "g"], "seed": 1}
+    drawn = [dc.release_mixed("y ~ x", rows, **asked).beta for rows in (data, typed)]
+    assert drawn[0] == pytest.approx(drawn[1])
+    with pytest.raises(FormulaError):
+        dc.release_mixed("y ~ C(x)", data, **asked)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [date(2024, 1, 1) + timedelta(days=i % 9) for i in range(120)],
+        [time(i % 24, 30) for i in range(120)],
+        list(pd.period_range("2020-01", periods=120, freq="M")),
+        [1, "a", 2.5, None] * 30,
+        [1 + 2j] * 120,
+    ],
+    ids=["dates", "times", "periods", "mixed", "complex"],
+)
+def test_objects_that_are_no_numbers_and_no_text_are_refused(values: list[Any]) -> None:
+    """Before, dates and times were levels, and periods ended in an error of Arrow's."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"y": rng.normal(size=120) + np.arange(120) % 6, "g": np.arange(120) % 6})
+    data["x"] = pd.Series(values)
+    data["object"] = pd.Series(values, dtype=object)
+    for column in ("x", "object"):
+        with pytest.raises(DataError, check=about("formula")):
+            dc.mixed(f"y ~ {column} + (1 | g)", data)
+        with pytest.raises(DataError, check=about("formula")):
+            dc.release_mixed(f"y ~ {column}", data, epsilon=9, bounds=(-5, 5), public=[column], seed=1)
+    dc.mixed("y ~ 1 + (1 | g)", data)  # what no formula names may be anything

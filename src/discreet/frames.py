@@ -14,22 +14,17 @@ import contextlib
 import difflib
 import functools
 import gc
-import math
-import sys
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from decimal import Decimal
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
-
-import numpy as np
 
 from discreet.databases import Address, SomeColumns, copied, is_address
 from discreet.delimited import Reading
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
 from discreet.scans import scan
+from discreet.untyped import as_numbers, typed
 
 if TYPE_CHECKING:
     import duckdb
@@ -141,8 +136,8 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
 
     numbers = [column for column, reading in readings.items() if reading == "number"]
     if isinstance(data, Mapping):
-        typed = {column: _as_numbers(data[column]) for column in numbers if column in data}
-        data = to_arrow({**data, **typed}, name=name)
+        doubles = {column: as_numbers(data[column]) for column in numbers if column in data}
+        data = to_arrow({**data, **doubles}, name=name)
     try:
         frame: AnyFrame = _frame(data, data, name=name)
         schema = frame.collect_schema()
@@ -153,49 +148,11 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
     if frame.implementation.is_pandas():
         native = frame.to_native()
         objects = [column for column in numbers if column in schema and native[column].dtype == object]
-        typed = {column: _typed(native[column]) for column, kind in schema.items() if kind == nw.Object}
-        typed |= {column: _as_numbers(native[column]) for column in objects}
-        if typed:
-            frame = nw.from_native(native.assign(**typed))
+        columns = {column: typed(native[column]) for column, kind in schema.items() if kind == nw.Object}
+        columns |= {column: as_numbers(native[column]) for column in objects}
+        if columns:
+            frame = nw.from_native(native.assign(**columns))
     return frame
-
-
-def _typed(values: Any) -> Any:
-    """A column of Python objects with the one type that Arrow finds for all of them; unchanged if there is none."""
-    import pandas as pd
-    import pyarrow as pa
-
-    with contextlib.suppress(pa.ArrowException):
-        found = pa.array(values, from_pandas=True)
-        return pd.Series(found, index=values.index, dtype=pd.ArrowDtype(found.type))
-    return values
-
-
-def _as_numbers(values: Any) -> Any:
-    """Entries without a type of their own as doubles, nan if one is not a number; unchanged if none is a number.
-
-    Arrow would find one type for all of them, or none, and one row would decide.
-    """
-    if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
-        return values
-    entries = list(values)
-    present = [entry for entry in entries if entry is not None]
-    if present and not any(map(_is_number, present)):
-        return values
-    return np.array([_double(entry) for entry in entries], dtype=np.float64)
-
-
-def _double(entry: Any) -> float:
-    try:
-        return float(entry) if _is_number(entry) else math.nan
-    except OverflowError:
-        return math.copysign(sys.float_info.max, 1 if entry > 0 else -1)
-    except ValueError:  # a decimal that signals
-        return math.nan
-
-
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, Real | Decimal) and not isinstance(entry, bool)
 
 
 def _twice(name: str) -> DataError:

@@ -359,16 +359,13 @@ def read_jobs(
 
 def several_jobs(allow_multiple: object) -> bool | int:
     """Whether a worker may have several jobs, or how many; refused if it is neither."""
-    if isinstance(allow_multiple, bool):
-        return allow_multiple
-    if not isinstance(allow_multiple, Integral) or allow_multiple < 1:
-        raise DataError(
-            (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
-            "It is True, False or the most establishments at which one worker has a job.",
-            "Use for example 3.",
-            about="allow_multiple",
-        )
-    return int(allow_multiple)
+    if isinstance(allow_multiple, bool) or (isinstance(allow_multiple, Integral) and allow_multiple > 0):
+        return allow_multiple if isinstance(allow_multiple, bool) else int(allow_multiple)
+    raise DataError(
+        (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
+        "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
+        about="allow_multiple",
+    )
 
 
 def _own(column: str) -> str:

@@ -135,8 +135,6 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
 
 def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = True) -> None:
     """Refuse numeric factors that are not numbers, and levels that are no single values."""
-    import narwhals.stable.v2 as nw
-
     for factor in layout.numeric:
         if (response or factor != layout.model.response) and not schema[factor.column].is_numeric():
             raise DataError(
@@ -153,18 +151,11 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
                 about="formula",
             )
     for column in layout.coded:
-        if schema[column].is_nested():
+        if schema[column].is_nested() or str(schema[column]) in ("Object", "Unknown"):
             raise DataError(
                 f"Column {column!r} is {schema[column]}, whose values cannot be levels of a factor.",
-                "Levels are text, numbers, dates or true/false.",
-                "Take a part of it into a column of its own.",
-                about="formula",
-            )
-        if schema[column] in (nw.Object, nw.Unknown):
-            raise DataError(
-                f"Column {column!r} has no type that a database knows, or values of several types.",
-                "Levels are text, numbers, dates or true/false.",
-                "Convert it, for example to text.",
+                "Levels are text, numbers, dates or true/false, and all values of one kind.",
+                "Convert it, for example to text, or take a part of it into a column of its own.",
                 about="formula",
             )
 

@@ -166,8 +166,7 @@ def trust(
 
 def _by_size(own: Vector, cells: Vector) -> Vector:
     """Variances of sums over those of their cells, as far as they differ by more than the noise of their sizes."""
-    whole = own.sum() / cells.sum()
-    logs = np.log(own / cells / whole)
+    logs = np.log(own / cells / (whole := own.sum() / cells.sum()))
     noise, found = 8 * CLOSE**2, float(np.mean(logs**2))  # a variance is twice a size, and its noise is Laplace's
     return np.asarray(whole * np.exp(logs * max(1 - noise / found, 0.0) if found else logs))
 

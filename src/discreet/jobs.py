@@ -359,7 +359,7 @@ def read_jobs(
 
 def several_jobs(allow_multiple: object) -> bool | int:
     """Whether a worker may have several jobs, or how many; refused if it is neither."""
-    if isinstance(allow_multiple, bool) or (isinstance(allow_multiple, Integral) and allow_multiple > 0):
+    if isinstance(allow_multiple, bool) or (isinstance(allow_multiple, Integral) and int(allow_multiple) > 0):
         return allow_multiple if isinstance(allow_multiple, bool) else int(allow_multiple)
     raise DataError(
         (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),

@@ -230,6 +230,48 @@ def test_two_periods_are_not_put_together(released: Path, tmp_path: Path) -> Non
     assert dc.synthesize(tmp_path / "out" / "sexes", tmp_path / "synthetic.parquet").path.exists()
 
 
+QUARTER = """
+[source.{name}.data]
+source = "{file}"
+[source.{name}.data.schema]
+workplace_attributes = ["county", "state", "sector"]
+worker_attributes = {{ sex = ["f", "m"] }}
+[source.{name}.unit]
+kind = "establishments"
+alpha = 0.1
+[source.{name}.budget]
+epsilon = 12
+ledger = "quarters.db"
+dataset = "jobs"
+
+[[release]]
+name = "{name}-by-{by}"
+source = "{name}"
+kind = "count"
+by = ["county", "{by}"]
+epsilon = 6
+"""
+
+
+def test_two_sources_of_one_data_set_are_not_put_together(tmp_path: Path) -> None:
+    """Quarters that share a budget and have no period; the plan's own bundle says which release is of which."""
+    write_jobs(tmp_path)
+    (tmp_path / "later").mkdir()
+    write_jobs(tmp_path / "later", seed=6)
+    parts = [QUARTER.format(name="first", file="data/jobs.parquet", by="sex")]
+    parts += [QUARTER.format(name="second", file="later/data/jobs.parquet", by="sector")]
+    plan = tmp_path / "quarters.toml"
+    plan.write_text('title = "Quarters"' + "".join(parts) + '[output]\nfolder = "both"\n')
+    run(plan)
+    out = tmp_path / "jobs-synthetic.parquet"
+    with pytest.raises(DataError, check=about("release", naming=("first", "second"))):
+        dc.synthesize(tmp_path / "both", out)
+    assert not out.exists()
+    assert dc.synthesize(tmp_path / "both" / "first-by-sex", out).path.exists()
+    (tmp_path / "both" / "bundle.zip").write_bytes(b"PK no bundle")
+    dc.synthesize(tmp_path / "both", out, force=True)
+
+
 @pytest.mark.full_size
 def test_ten_million_jobs_in_bounded_memory(tmp_path: Path) -> None:
     """One workplace cell has half of them: it is written in parts."""

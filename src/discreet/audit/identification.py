@@ -25,7 +25,7 @@ from discreet.errors import DataError
 from discreet.frames import connect
 from discreet.noise.source import SeededSource
 from discreet.privacy.identification import BeliefBound, belief_bounds
-from discreet.privacy.losses import Loss, Pure, from_dict, total
+from discreet.privacy.losses import Concentrated, Loss, Pure, from_dict, total
 from discreet.privacy.units import Establishments, Unit, unit_of
 from discreet.release.folder import PublishedTable, ReleaseFolder, one_data_set
 from discreet.tables.establishments import Histograms
@@ -203,8 +203,14 @@ def attacked_rows(release: ReleaseFolder, *, seed: int = 0) -> list[dict[str, An
         found = informed.of_sums(stated, seed=seed)
     elif isinstance(loss, Pure) and stated.get("summary") == "posterior probability":
         found = informed.of_probabilities(stated, loss, seed=seed)
-    elif isinstance(loss, Pure) and stated.get("summary") == "posterior quantile":
+    elif isinstance(loss, Pure) and stated.get("summary") in ("posterior quantile", "posterior interval"):
         found = informed.of_quantiles(stated, loss, seed=seed)
+    elif isinstance(loss, Pure) and stated.get("summary") == "objective perturbation":
+        found = informed.of_objective(stated, loss, seed=seed)
+    elif isinstance(loss, Concentrated) and stated.get("method") == "posterior draw":
+        found = informed.of_draw(loss, seed=seed)
+    elif {"blocks", "mean", "fixed", "groups", "deviations"} <= stated.keys():
+        found = informed.of_blocks(stated, seed=seed)
     if found is None:
         what = " by ".join(str(stated[key]) for key in ("summary", "method") if stated.get(key)) or release.kind
         return f"there is no attack on {what} here. Only the bound is given, and it holds for every attack."

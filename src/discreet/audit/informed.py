@@ -2,8 +2,10 @@
 
 They are simulated with the noise that a release states of itself, and need no data: noise of sums does not depend on
 them. The attacker of a model or of a posterior summary sees noisy sums themselves, which are never published, and
-decides by their likelihood ratio; of a model, all but the sum of squares. The attacker of flows takes everybody else
-off the published employment and decides by what is left.
+decides by their likelihood ratio; of a model, all but the sum of squares; of `strict`, the noisy sums over blocks. The
+attacker of a posterior draw knows the two normal laws that it can be of. The attacker of a perturbed objective knows
+all other rows, and so the noise that each possibility needs. The attacker of flows takes everybody else off the
+published employment and decides by what is left.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.clipped import clipped_mean
+from discreet.bayes.erm import calibrate, release
+from discreet.bayes.interval import STAGES
 from discreet.bayes.summation import LaplaceSums, noisy_sums
 from discreet.lmm.private.moments import law_of
 from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.sampler import add_noise
 from discreet.noise.source import SeededSource, Source
-from discreet.privacy.losses import Concentrated, Pure, from_dict
+from discreet.privacy.losses import Concentrated, Loss, Pure, from_dict
 from discreet.tables.changes import QuarterNoise
 from discreet.tables.flow_noise import FlowNoise
 from discreet.tables.mechanisms.mechanism import Mechanism
@@ -29,6 +33,9 @@ from discreet.tables.mechanisms.mechanism import Mechanism
 TRIALS = 20_000
 FEW_TRIALS = 400
 """Trials where each asks for a whole search."""
+
+OTHERS = 200
+"""Known rows of a perturbed objective: enough to hold the minimum in the middle, where a response pulls hardest."""
 
 FAR = 1e6
 """A part's answer that lies beyond all others, in their deviations."""
@@ -55,6 +62,66 @@ def of_sums(stated: Mapping[str, Any], *, seed: int) -> tuple[int, int] | None:
     return 2 * TRIALS, _right(evidence, largest)
 
 
+def of_blocks(stated: Mapping[str, Any], *, seed: int) -> tuple[int, int]:
+    """The same for `strict`: the row's block has the one end of every ball, or the other one, and changes its size.
+
+    Every deviation of the block moves by the whole box, the chosen radius by two counts.
+    """
+    rng, evidence, largest = np.random.default_rng(seed), np.zeros(2 * TRIALS), np.repeat([False, True], TRIALS)
+    parts = [{"loss": stated["mean"]}, *stated["fixed"], *stated["groups"]]
+    moved = [(part["loss"], 1) for part in parts] + [(part["loss"], len(parts) - 1) for part in stated["deviations"]]
+    moved += [(part["choice"], 2) for part in parts if "choice" in part]
+    for loss, coordinates in moved:
+        for _ in range(coordinates):
+            evidence += _told(from_dict(dict(loss)), coordinates, largest, rng)
+    return 2 * TRIALS, _right(evidence, largest)
+
+
+def _told(loss: Loss, coordinates: int, largest: Mask, rng: np.random.Generator) -> Vector:
+    """The evidence in one of the coordinates that a vector moves by, all alike, in scales of its noise."""
+    if isinstance(loss, Pure):
+        moved, noise = float(loss.epsilon) / coordinates, rng.laplace(size=len(largest))
+    elif isinstance(loss, Concentrated):
+        moved, noise = float(2 * loss.rho / coordinates) ** 0.5, rng.standard_normal(len(largest))
+    else:
+        raise TypeError(loss)
+    return _evidence(noise + moved * largest, moved, 1.0, pure=isinstance(loss, Pure))
+
+
+def of_draw(loss: Concentrated, *, seed: int) -> tuple[int, int]:
+    """The same for a posterior draw: two normals of one covariance, as far apart as the dearest row has them."""
+    largest = np.repeat([False, True], TRIALS)
+    return 2 * TRIALS, _right(_told(loss, 1, largest, np.random.default_rng(seed)), largest)
+
+
+def of_objective(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tuple[int, int]:
+    """The same for a perturbed objective: a row as long as the norm, among known ones in the middle.
+
+    Each end of its response needs a noise of its own for the released minimum, and has that noise's probability times
+    the change of volume there.
+    """
+    low, high = map(float, stated["bounds"])
+    norm, source = float(stated["norm"]), SeededSource(seed)
+    tau, ends = high - low, np.array([low - high, high - low]) / 2
+    constants = calibrate(
+        *(OTHERS + 1, 1), tau=tau, largest=tau / 2, norm=norm, penalty=float(stated["penalty"]),
+        epsilon=(1 - Fraction(stated["error_share"])) * loss.epsilon,
+    )  # fmt: skip
+    X, y = np.full((OTHERS + 1, 1), norm), np.zeros(OTHERS + 1)
+    largest, evidence = np.repeat([False, True], FEW_TRIALS), np.empty(2 * FEW_TRIALS)
+    for trial, end in enumerate(largest.tolist()):
+        y[0] = ends[int(end)]
+        f = float(release(X, y, constants, source=source)[0])
+        told = []
+        for each in ends:
+            r = (norm * f - np.array([each, 0.0])) / tau
+            pull = np.array([1, OTHERS]) @ (r / np.sqrt(1 + r**2)) * tau * norm + constants.penalty * f
+            volume = np.array([1, OTHERS]) @ (1 + r**2) ** -1.5 * norm**2 + constants.penalty
+            told.append(np.log(volume) - abs(pull) / constants.scale)
+        evidence[trial] = told[1] - told[0]
+    return len(largest), _right(evidence, largest)
+
+
 def of_probabilities(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tuple[int, int] | None:
     """The same for posterior probabilities: the row's part says 0 or 1 to every question, all other parts one half."""
     if stated.get("method") != "normality":
@@ -74,10 +141,16 @@ def of_probabilities(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tup
 
 
 def of_quantiles(stated: Mapping[str, Any], loss: Pure, *, seed: int) -> tuple[int, int]:
-    """The same for posterior quantiles: the row's part lies far below or far above all others."""
-    plan = clipped_mean(stated["centre"], stated["calibration"], float(stated["unit"]), None)
-    questions, parts = len(stated["probability"]), int(stated["partitions"])
-    each = loss.epsilon / questions
+    """The same for posterior quantiles, and locations of intervals: the row's part is far below or above all others.
+
+    An interval's width is the same for both ends, and tells nothing.
+    """
+    interval, stages = "level" in stated, None
+    if interval:
+        stages = {stage: share / (1 - STAGES["spread"]) for stage, share in STAGES.items() if stage != "spread"}
+    plan = clipped_mean(stated.get("centre", "private"), stated["calibration"], float(stated["unit"]), stages)
+    questions, parts = len(stated["level" if interval else "probability"]), int(stated["partitions"])
+    each = loss.epsilon / questions * (1 - STAGES["spread"] if interval else 1)
     sold = plan.sold(parts, each, count=questions)
     rng, source = np.random.default_rng(seed), SeededSource(seed)
     values = float(stated["unit"]) * rng.standard_normal(parts)

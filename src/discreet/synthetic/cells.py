@@ -6,12 +6,18 @@ If no table has two attributes together, all pairs are possible.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+from zlib import error
 
 import numpy as np
 
+from discreet.archive.findings import RefutedError
+from discreet.archive.unpacking import opened, text
 from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.release.folder import FORMS, PublishedTable, ReleaseFolder
@@ -107,6 +113,18 @@ class JointCells:
         return inverse.astype(np.int64), first
 
 
+def _told_sources(releases: Sequence[ReleaseFolder]) -> dict[str, str]:
+    """Which source of its plan each release is from, as the reviewer's bundles beside them say; empty without one."""
+    found: dict[str, str] = {}
+    for folder in {release.folder.parent for release in releases}:
+        for bundle in sorted(folder.glob("bundle*.zip")):
+            with suppress(LookupError, ValueError, TypeError, AttributeError, OSError, BadZipFile, error, RefutedError):
+                with opened(bundle) as packed:
+                    asked = json.loads(text(packed, "request.json"))["releases"]
+                found |= {str(each["name"]): str(each["source"]) for each in asked if each.get("source") is not None}
+    return found
+
+
 def sources(releases: Sequence[ReleaseFolder]) -> list[TableRows]:
     """Every table of counts or sums, in the drawn form if that was released."""
     periods = sorted({str(release.period or "no period") for release in releases})
@@ -115,6 +133,15 @@ def sources(releases: Sequence[ReleaseFolder]) -> list[TableRows]:
             f"The releases are about different periods: {', '.join(map(repr, periods))}.",
             "Synthetic jobs are those of one period.",
             "Give the folder of one release, or of those about one period.",
+            about="release",
+        )
+    told = _told_sources(releases)
+    named = sorted({told[release.name] for release in releases if release.name in told})
+    if len(named) > 1:
+        raise DataError(
+            f"The releases are from different sources of their plan: {', '.join(map(repr, named))}.",
+            "Jobs of two sources are not the same jobs, also where both are of one data set, such as two quarters.",
+            "Give the folder of one release, or a folder with those of one source.",
             about="release",
         )
     forms = [{of.form for form in FORMS for of in _tables(release, form)} for release in releases]

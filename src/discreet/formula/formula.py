@@ -385,6 +385,15 @@ class _Reader:
         name = self.name()
         if quoted or not self.accept("("):
             return Factor(name)
+        if name == "cbind":
+            raise FormulaError(
+                f"Formula {self.text!r} has successes and failures as its response.",
+                "A response is one column: the share of successes, with numbers of trials as weights. Private models "
+                "have no weights.",
+                "Use share ~ ... with weights, or for a private model one row for each trial, or counts with family "
+                "'poisson' and the trials as exposure.",
+                about="formula",
+            )
         if name not in FUNCTIONS or name == "offset":
             self.fail(f"function {name!r} is not allowed" if name != "offset" else "offset() is a term of its own")
         if name in MAKERS:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from discreet.arrays import Matrix, Vector
+from discreet.errors import FitError
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
 from discreet.lmm.effects import RandomEffects, variances_of
@@ -88,6 +89,16 @@ class GeneralisedFit(LikelihoodFit):
 
     def _mean(self, link: Vector) -> Vector:
         return family(self.family).mean(link, self.centred[2])
+
+    def release(self, **asked: Any) -> NoReturn:
+        """Refused: a release is drawn from the data, which this fit does not keep."""
+        raise FitError(
+            f"A private release was asked of a fit of family {self.family!r}.",
+            "It is drawn from the data, which the fit of counts or shares does not keep. Private families are binomial "
+            "and poisson.",
+            f"Use release_mixed({self.formula!r}, data, family=..., epsilon=..., public=[...]).",
+            about="release",
+        )
 
     def tidy(self, *, levels: bool = False) -> Any:
         """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""

@@ -321,6 +321,15 @@ def _refuse_unsolvable(step: NoisySums, public: PublicDesign) -> None:
         ) from None
 
 
+_WIDER = "Use 'poisson': its errors are widened by the dispersion that the released squares show."
+UNRELEASED = {
+    "negative-binomial": _WIDER,
+    "zero-inflated-poisson": f"{_WIDER} Extra zeros count as dispersion.",
+    "zero-inflated-negative-binomial": f"{_WIDER} Extra zeros count as dispersion.",
+}
+"""What to use instead of families that a fit has and a release has not."""
+
+
 def refuse_family(request: ModelRequest, method: str, exposure: str | None) -> None:
     """Refuse what families cannot be asked for, before any data are read."""
     family, (low, high) = request.family, (request.scale.lower, request.scale.upper)
@@ -328,7 +337,7 @@ def refuse_family(request: ModelRequest, method: str, exposure: str | None) -> N
         raise PrivacyError(
             (Argument("family", family), " is not released privately."),
             "Private models are gaussian, binomial or poisson.",
-            "Use one of these.",
+            UNRELEASED.get(family, "Use one of these."),
             about="family",
         )
     if exposure is not None and family != "poisson":

@@ -161,6 +161,28 @@ def test_bad_requests_are_refused_whatever_the_response_is(change: dict[str, Any
             release_mixed(data=rows, public=[*PUBLIC, "flat"], **asked)
 
 
+@pytest.mark.parametrize("family", ["negative-binomial", "zero-inflated-poisson", "zero-inflated-negative-binomial"])
+def test_what_is_only_fitted_names_what_is_released(family: str) -> None:
+    """Red before, when it said to use one of the three."""
+    with pytest.raises(DiscreetError, check=about("family", naming=("'poisson'",))):
+        release_mixed("count ~ x", data(60), epsilon=1, public=PUBLIC, bounds=(0, 20), family=family)
+
+
+def test_a_release_is_not_of_a_fit_of_counts() -> None:
+    """Red before: Python's own error, that there is no such attribute."""
+    with pytest.raises(DiscreetError, check=about("release", naming=("release_mixed",))):
+        mixed("count ~ x + (1 | g)", data(600), family="poisson").release(epsilon=1)
+
+
+def test_numbers_of_trials_are_refused_with_what_to_do() -> None:
+    """Red before: "function 'cbind' is not allowed", and a list of functions."""
+    refused = about("formula", naming=("weights", "exposure"))
+    with pytest.raises(DiscreetError, check=refused):
+        mixed("cbind(yes, no) ~ x + (1 | g)", data(60), family="binomial")
+    with pytest.raises(DiscreetError, check=refused):
+        release_mixed("cbind(yes, no) ~ x", data(60), family="binomial", epsilon=1, public=PUBLIC)
+
+
 def test_the_command_releases_families(tmp_path: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -24,6 +24,10 @@ LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag"]
+ELSEWHERE = {
+    "offset": "offset() is a term of its own",
+    "cbind": "a response is one column: a share, with trials as weights, or counts with trials as exposure",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,17 +389,8 @@ class _Reader:
         name = self.name()
         if quoted or not self.accept("("):
             return Factor(name)
-        if name == "cbind":
-            raise FormulaError(
-                f"Formula {self.text!r} has successes and failures as its response.",
-                "A response is one column: the share of successes, with numbers of trials as weights. Private models "
-                "have no weights.",
-                "Use share ~ ... with weights, or for a private model one row for each trial, or counts with family "
-                "'poisson' and the trials as exposure.",
-                about="formula",
-            )
         if name not in FUNCTIONS or name == "offset":
-            self.fail(f"function {name!r} is not allowed" if name != "offset" else "offset() is a term of its own")
+            self.fail(ELSEWHERE.get(name, f"function {name!r} is not allowed"))
         if name in MAKERS:
             node = arithmetic.read(self, name)
             self.made[arithmetic.spelled(node)] = node

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from bench import cluster, data, peers
+from bench import cluster, data, exceptions, national, peers
 from bench.comparison import Comparison
+from discreet.simulate import histories
 
 PROCESSES = 3
 STEEPEST = 1.1  # exponent of time where rows grow
 LIMIT = "6GB"  # of DuckDB; the process has 8 GiB
+HIERARCHY = ("naics6+county+ownership", "naics4+county", "naics2+county+ownership", "naics2+state")
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 
 RELEASE = """
@@ -103,6 +105,45 @@ rng = np.random.default_rng(0)
 X = np.column_stack([np.ones(rows), rng.normal(size=(rows, 5))])
 y = X.sum(axis=1) + rng.standard_t(3, size=rows)
 time_, _ = measured(lambda: quantile_regression(X, y, [0.95]), 2)
+report(**time_)
+"""
+
+ADDED_UP = """
+import discreet as dc
+folder, of = sys.argv[1:]
+jobs = dc.read_jobs(folder, validate=False)
+session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=100)
+tables = [list(by.split("+")) for by in TABLES]
+workload = session.marginals(*tables, measure=[tables[0], tables[2], tables[3]], of=of or None, establishments=True)
+time_, release = measured(lambda: workload.release(epsilon=2, add_up=True))
+report(**time_, cells=sum(len(each.counts) for each in release))
+""".replace("TABLES", repr(HIERARCHY))
+
+FLOWS = """
+import discreet as dc
+folder, *quarters = sys.argv[1:]
+table = dc.read_histories(f"{folder}/job.parquet", quarters=quarters, workplaces=f"{folder}/workplace.parquet",
+                          schema=dc.Schema(["state", "county", "industry"], {}), validate=False)
+session = dc.Session(table, unit=dc.Establishments("0.1"), budget=100)
+time_, release = measured(lambda: session.flows(quarters[1:-1], ["county", "industry"]).release(epsilon=4))
+report(**time_)
+"""
+
+REPORTS = """
+import discreet as dc
+time_, found = measured(lambda: dc.exception_report(sys.argv[1], capacity=200))
+report(**time_)
+"""
+
+TERMS = """
+import numpy as np
+from discreet.lmm import mixed
+rows = int(sys.argv[1])
+rng = np.random.default_rng(0)
+g, h, x = rng.integers(rows // 50, size=rows), rng.integers(100, size=rows), rng.normal(size=rows)
+y = x * (1 + 0.3 * rng.normal(size=rows // 50)[g]) + rng.normal(size=rows // 50)[g] + rng.normal(size=100)[h]
+table = {"y": y + rng.normal(size=rows), "x": x, "g": g.astype(str), "h": h.astype(str)}
+time_, fit = measured(lambda: mixed("y ~ x + (x | g) + (1 | h)", table))
 report(**time_)
 """
 
@@ -236,6 +277,22 @@ def curves(*, quick: bool) -> list[Curve]:
     add("mixed model, counties in proportion", "rows", shares, MIXED, lambda share: (FORMULA, data.rows(share)))
     audited = [share for share in shares if share <= 1]
     add("posterior audit, every row", "rows", audited, AUDIT, lambda share: (FORMULA, data.rows(share)))
+    nations = upto((0.003, 0.01, 0.1, 0.3, 1.0, 3.5), 0.01)  # 3.5: 10 million establishments, 150 million jobs
+    for title, of in (("tables that add up", ""), ("sums of payroll that add up", "payroll")):
+        sizes = nations if not of else [share for share in nations if share <= 1]
+        add(title, "establishments", [3e6 * share for share in sizes], ADDED_UP,
+            lambda n, of=of: (national.nation_of(n / 3e6), of))  # fmt: skip
+    past = upto((0.01, 0.05, 0.2, 1.0), 0.05)
+    add("flows of six quarters", "establishments", [1.6e5 * share for share in past], FLOWS,
+        lambda n: (national.histories_of(n / 1.6e5), *histories.quarter_names()))  # fmt: skip
+    add(
+        "exception report",
+        "series",
+        upto((1e3, 5e3, 2.5e4, 1e5), 1e3),
+        REPORTS,
+        lambda n: (exceptions.panel_of(int(n)),),
+    )
+    add("mixed model, a slope and crossed", "rows", upto((1e4, 1e5, 1e6), 1e5), TERMS, lambda n: (int(n),))
     add("partial area", "rows", upto((1e4, 1e5, 1e6, 1e7), 1e5), AREAS, lambda n: (int(n),))
     add("quantile regression", "rows", upto((1e3, 1e4, 1e5, 1e6), 1e4), QUANTILES, lambda n: (int(n),))
     add("release", "cells", upto((1e2, 1e3, 1e4, 1e5, 1e6, 1e7), 1e5), CELLS, lambda n: (int(n),))

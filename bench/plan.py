@@ -56,8 +56,8 @@ def rounded(table, way, name):
     values = way(np.asarray(table[name], dtype=float) / 5) * 5
     return pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
 def basic(table):
-    for i, (name, way) in enumerate({"count": np.rint, "lower": np.floor, "upper": np.ceil}.items()):
-        table = table.set_column(len(table.column_names) - 3 + i, name, rounded(table, way, name))
+    for name, way in {"count": np.rint, "lower": np.floor, "upper": np.ceil}.items():
+        table = table.set_column(table.column_names.index(name), name, rounded(table, way, name))
     return table
 jobs = dc.read_jobs(sys.argv[1])
 session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=6)

@@ -1,4 +1,4 @@
-"""Where the time goes in the three main jobs: the release of workload 3, a mixed model from Parquet, a posterior audit.
+"""Where the time goes in the five main jobs: a release, a plan, a mixed model, a posterior audit, an exception report.
 
 Self time by function, as shares of the whole, of a second run: the first also compiles and loads modules. pyinstrument
 looks at the stack a thousand times a second, so short functions are not slowed down by being watched. The engine's
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench import data, peers
+from bench import data, exceptions, peers, plan
 from bench.comparison import Comparison
 
 SHOWN = 8
@@ -69,9 +69,32 @@ profiled(lambda: dc.audit_posterior(model, rows="all"))
 """
 )
 
+PLAN = (
+    PROFILED
+    + """
+from tempfile import TemporaryDirectory
+from discreet.plan.run import run
+def carried_out():
+    with TemporaryDirectory() as folder:
+        plan = Path(folder) / "plan.toml"
+        plan.write_text(sys.argv[1], encoding="utf-8")
+        run(plan)
+profiled(carried_out)
+"""
+)
+
+REPORT = (
+    PROFILED
+    + """
+import discreet as dc
+profiled(lambda: dc.exception_report(sys.argv[1], capacity=200))
+"""
+)
+
 
 def compare(*, quick: bool) -> Comparison:
-    """Three profiles."""
+    """Five profiles."""
+    jobs = data.jobs(1e6 if quick else 10.9e6)
     rows, audited = data.rows(0.042 if quick else 1), data.rows(0.042 if quick else 0.42)
 
     def profile(script: str, source: object) -> dict[str, Any]:
@@ -79,8 +102,10 @@ def compare(*, quick: bool) -> Comparison:
 
     return Comparison(
         facts={
-            "release of workload 3": profile(RELEASE, data.jobs(1e6 if quick else 10.9e6)),
+            "release of workload 3": profile(RELEASE, jobs),
+            "plan of two tables": profile(PLAN, plan.PLAN.format(folder=str(jobs))),
             "mixed model from Parquet": profile(MIXED, rows),
             "posterior audit, every row": profile(AUDIT, audited),
+            "exception report": profile(REPORT, exceptions.panel_of(200 if quick else 25_000)),
         }
     )

@@ -50,7 +50,7 @@ class Runner:
 
     def line(self) -> str:
         while b"\n" not in self.said:
-            assert select.select([self.process.stdout], [], [], 240)[0], "no answer in four minutes"
+            assert select.select([self.process.stdout], [], [], 600)[0], "no answer in ten minutes"
             more = os.read(self.process.stdout.fileno(), 65536)
             assert more, "the process that starts runs has ended"
             self.said += more

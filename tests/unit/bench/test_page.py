@@ -76,6 +76,20 @@ def test_costs_are_the_measured_parts() -> None:
     assert "the same 1,234 counts" in lines[0]
 
 
+def test_a_quarter_costs_what_its_programme_and_flows_cost_too() -> None:
+    """In proportion to 10.5 million establishments: the fit of tables stays on the driver, flows spread over cores."""
+    more = [
+        curve("tables that add up", "establishments", 30.0, size=3e6),
+        curve("flows of six quarters", "establishments", 2.0, size=1.5e5),
+    ]
+    lines = page.cost([*CURVES, *more], SPARK).splitlines()
+    found = {line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ")[1:] for line in lines if "|" in line}
+    assert found["tables that add up"] == ["105", "105", "105", "105"]
+    assert found["flows of six quarters"] == ["140", "560", "17.5", "0"]
+    assert float(found["together"][0].replace(",", "")) == pytest.approx(280 + 105 + 140)
+    assert "150,000,000 jobs and 10,500,000 establishments" in lines[0]
+
+
 JOBS = ("check of every job", "release of workload 1", "release of workload 3", "together")
 
 

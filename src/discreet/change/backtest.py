@@ -187,7 +187,7 @@ def backtest_changes(
     )
     made = made if beside is None else beside.modelled(made, gold, season=season, rules=rules)
     scored = score(made, gold, horizon=horizon, rules=rules)
-    scored = scored.select(scored.known & ~scored.impossible)
+    every, scored = scored, scored.select(scored.known & ~scored.impossible)
     origins, period = np.unique(scored.cases.origin, return_inverse=True)
     first = max(len(origins) - periods, LEAST + horizon - 1)
     if first >= len(origins):
@@ -202,7 +202,7 @@ def backtest_changes(
         progress(f"list {k - first + 1} of {len(origins) - first}", (k - first) / (len(origins) - first))
         before, now = scored.select(period <= k - horizon), scored.select(period == k)
         if before.positive.any() and len(now.cases):
-            pick = None if tree is None else Unrepeated(tree, gold, before, now)
+            pick = None if tree is None else Unrepeated(tree, gold, before, now, every)
             rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction, pick))
     if not rows:
         raise DataError(

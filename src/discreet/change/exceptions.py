@@ -175,11 +175,11 @@ class ExceptionReport(Result):
 
     @property
     def repeated(self) -> list[dict[str, Any]]:
-        """The rows of a plain list that only repeat a row of this one; a hierarchy has such rows."""
+        """The rows of a plain list that only repeat a row of this one, or a return; a hierarchy has such rows."""
         return [row for row in self.rows if row.get("repeats")]
 
     def _repeated(self) -> str:
-        return f" {len(self.repeated)} more only repeat one on the list." if self.repeated else ""
+        return f" {len(self.repeated)} more only repeat one on the list or a return." if self.repeated else ""
 
     def _not_ranked(self) -> str:
         counts = Counter(row["kind"] for row in self.set_aside)
@@ -336,7 +336,7 @@ def exception_report(
     _check(teach, rank)
     chosen = _place(teach.cases.methods, method)
     _, period = np.unique(teach.cases.origin, return_inverse=True)
-    unrepeated = None if tree is None else Unrepeated(tree, gold, teach, rank)
+    unrepeated = None if tree is None else Unrepeated(tree, gold, teach, rank, scored)
     found = alarms(
         teach.scores,
         teach.positive,

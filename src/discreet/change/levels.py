@@ -6,6 +6,10 @@ that node's forecast change is then spread over its tracts in proportion to thei
 nodes. Nodes above it keep the rest of their change, and nodes below it keep their own part. The next node is the most
 alarming by what remains; a node above or below a listed one must have half of its change left. The chance of each is
 that of its own series, because the series is what will be looked at.
+
+A node that is set aside, because its forecast change is the return from a jump, speaks for its tracts, city and region
+before any node is listed. A tract explains all of its forecast change. A sum explains at most its jump, and what its
+own nodes have not explained falls to its other tracts.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import tidy
 from discreet.change.alarms import ListLength
 from discreet.change.panel import TidyPanel, told
@@ -158,12 +162,13 @@ def branching(
 
 @dataclass(frozen=True, slots=True)
 class Unrepeated:
-    """Picks cases of one period so that no alarm repeats another."""
+    """Picks cases of one period so that no alarm repeats another, nor a return; `every` has these too."""
 
     tree: Branches
     gold: Gold
     past: Scored
     coming: Scored
+    every: Scored
 
     def __call__(self, past: bool, method: int, places: Integers, most: int) -> Integers:
         """At most `most` of the cases at `places`, the most alarming by what remains first.
@@ -172,17 +177,15 @@ class Unrepeated:
         """
         scored = self.past if past else self.coming
         cases, base = scored.cases, scored.base.select(places)
-        relative = self.gold.policy == "relative"
-        centre = base.last + base.change_mean if relative else base.level_mean
-        spread = base.change_sd if relative else base.level_sd
-        excess = cases.forecasts[method, places] - centre
+        spread = base.change_sd if self.gold.policy == "relative" else base.level_sd
+        excess = _excess(scored, self.gold, method, places)
         rows = cases.row[places]
         begin = int(cases.origin[places[0]]) + 1 if len(places) else 0
         recent = self.tree.panel.values[self.tree.leaves, max(begin - RECENT, 0) : begin]
         size = np.abs(np.where(np.isfinite(recent), recent, 0.0)).mean(axis=1) + 1e-12
-        explained = np.zeros(len(size))
+        explained, returned = self._returns(method, begin - 1, size)
         listed: list[int] = []
-        touched = np.zeros(len(self.tree.panel), bool)
+        touched = self.tree.sums(returned.astype(float)) > 0
         free = np.ones(len(places), bool)
         turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[self.gold.direction]
         while len(listed) < min(most, len(places)):
@@ -202,6 +205,29 @@ class Unrepeated:
             free[best] = False
         return np.asarray(places[listed], np.int64)
 
+    def _returns(self, method: int, origin: int, size: Vector) -> tuple[Vector, Mask]:
+        """The change of each leaf that nodes explain which are set aside as returns, and the leaves of such nodes."""
+        tree, places = self.tree, self._aside(origin)
+        leaves, sign = len(tree.leaves), {"decline": -1.0, "increase": 1.0}.get(self.gold.direction, 0.0)
+        explained, returned = np.zeros(leaves), np.zeros(leaves, bool)
+        excess, jump = np.zeros((2, len(tree.panel)))
+        rows, base = self.every.cases.row[places], self.every.base.select(places)
+        excess[rows] = np.maximum(sign * _excess(self.every, self.gold, method, places), 0.0)
+        jump[rows] = -sign * (base.previous - base.change_mean)
+        explained[:], returned[:] = excess[tree.leaves], np.isin(tree.leaves, rows)
+        for above in tree.above.T[::-1]:
+            mine = (above >= 0) & np.isin(above, rows)
+            free = mine & ~returned
+            rest = np.minimum(excess, jump) - tree.sums(explained)
+            weight = np.bincount(above[free], size[free], len(tree.panel))
+            explained[free] += np.maximum(rest[above[free]], 0.0) * size[free] / weight[above[free]]
+            returned |= mine
+        return sign * explained, returned
+
+    def _aside(self, origin: int) -> Integers:
+        """The places of cases from an origin that are set aside as returns."""
+        return np.flatnonzero(self.every.impossible & (self.every.cases.origin == origin))
+
     def _around(self, listed: Integers, inside: np.ndarray) -> np.ndarray | None:
         """The other leaves of the nearest listed node above, whose change has been explained already."""
         nearest: np.ndarray | None = None
@@ -216,9 +242,11 @@ class Unrepeated:
         return None if nearest is None else nearest & ~inside
 
     def repeats(self, rows: list[dict[str, Any]], capacity: int) -> None:
-        """Add to the rows of a report the level of each, and the listed row that it would repeat on a plain list."""
+        """Add to the rows of a report the level of each, and what it would repeat on a plain list: a row, or a return."""
         row_of = {str(name): k for k, name in enumerate(self.tree.panel.names)}
-        listed = [(row["series"], self.tree.within(row_of[row["series"]])) for row in rows if row["flag"]]
+        aside = self._aside(int(self.coming.cases.origin[0])) if len(rows) else ()
+        spoken = [row["series"] for row in rows if row["flag"]] + [str(self.every.cases.series[k]) for k in aside]
+        listed = [(name, self.tree.within(row_of[name])) for name in spoken]
         least = sorted((row["score"] for row in rows), reverse=True)[: max(capacity, 1)][-1]
         for row in rows:
             row["level"] = self.tree.level_of(row_of[row["series"]])
@@ -227,3 +255,10 @@ class Unrepeated:
                 own = self.tree.within(row_of[row["series"]])
                 near = [(abs(int(other.sum()) - int(own.sum())), name) for name, other in listed if (other & own).any()]
                 row["repeats"] = min(near)[1] if near else None
+
+
+def _excess(scored: Scored, gold: Gold, method: int, places: Integers) -> Vector:
+    """Forecast changes beyond the usual, in units of the series."""
+    base = scored.base.select(places)
+    centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
+    return np.asarray(scored.cases.forecasts[method, places] - centre)

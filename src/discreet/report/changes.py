@@ -152,7 +152,7 @@ def _repeated(found: ExceptionReport) -> list[Block]:
         Heading("Not listed twice"),
         Prose(
             "By their scores these would be on the list. Their change is mostly that of the one they repeat, which is "
-            "above or below them."
+            "above or below them: on the list, or set aside because it returns from a jump."
         ),
         Table.of(rows, f"{len(rows)} series and sums.", "repeated"),
     ]

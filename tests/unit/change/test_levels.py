@@ -123,6 +123,44 @@ def test_what_is_left_by_the_book():
     assert scores["t000"] == pytest.approx(50 / spread[names.index("t000")])
 
 
+def returning(rises, falls):
+    """The report where `rises` came in the last month, and the forecasts are that `falls` follow."""
+    data = crimes()
+    tree = branches(data, read_panel(data), ["region", "city"])
+    last = data.t == MONTHS - 1
+    calm = data.groupby("series").value.transform(lambda own: own.iloc[:-1].mean())
+    data.loc[last, "value"] = calm[last]  # nothing else happened in the last month
+    data.loc[data.t == MONTHS - 2, "value"] = calm[data.t == MONTHS - 2]
+    for name, amount in rises.items():
+        inside = tree.panel.names[tree.leaves[tree.within(tree.panel.names.tolist().index(name))]]
+        data.loc[last & data.series.isin(inside), "value"] += amount / len(inside)
+    asked = {"hierarchy": ["region", "city"], "capacity": 10, "cutoff": 0.95}
+    return exception_report(data, with_forecasts(data, falls), **asked)
+
+
+def test_a_region_that_returns_speaks_for_its_tracts():
+    """Its rise was large and that of no tract was: the fall after it is one event, and no discovery."""
+    found = returning({"R1": 18 * 9.0}, {"R1": 18 * 9.0})
+    assert {row["series"] for row in found.set_aside if row["kind"] == "return"} >= {"R1", "R1 / C0"}
+    assert not [row["series"] for row in found.flagged if row["series"].startswith(("t1", "R1"))]
+    repeated = {row["series"]: row["repeats"] for row in found.repeated}
+    assert repeated["t100"] == "R1 / C0" and repeated["R1 / C1"] == "R1"
+    assert len([name for name in repeated if name.startswith("t1")]) == 9  # the others are not among the first ten
+
+
+def test_a_tract_that_returns_speaks_for_its_city():
+    found = returning({"t100": 60.0}, {"t100": 60.0})
+    assert "t100" in {row["series"] for row in found.set_aside if row["kind"] == "return"}
+    assert not [row["series"] for row in found.flagged if "1" in row["series"][:2]]
+
+
+def test_a_fall_of_its_own_within_a_region_that_returns_is_listed():
+    found = returning({"R1": 18 * 9.0}, {"R1": 18 * 9.0, "t110": 40.0, "t000": 30.0})
+    assert {row["series"] for row in found.flagged} == {"t110", "t000"}
+    lone = returning({"t100": 60.0}, {"t100": 60.0, "t101": 30.0})  # what the tract explains is not its neighbour's
+    assert [row["series"] for row in lone.flagged] == ["t101"]
+
+
 def test_backtests_have_levels():
     data = crimes()
     found = backtest_changes(data, hierarchy=["region", "city"], capacity=5, periods=4, methods=("ses",), cutoff=0.9)

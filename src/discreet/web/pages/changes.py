@@ -238,7 +238,7 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         apart=apart,
         past=past,
         others=others,
-        repeated=Table.of(repeated, "Not listed twice: their change is mostly that of one on the list"),
+        repeated=Table.of(repeated, "Not listed twice: their change is mostly that of one on the list, or of a return"),
         again=len(repeated),
         flagged=len(flagged),
     )

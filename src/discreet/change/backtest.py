@@ -1,8 +1,8 @@
 """A backtest: the lists that a report would have made in past periods, beside what happened then.
 
-Each list is made as it would have been at its time: the method is chosen and chances are learnt on the periods before
-it alone. It is compared with lists of the same size: at random, by the naive forecast and by the last change, which a
-planner without forecasts looks at.
+Each list is the one of a report on the panel up to its origin (`lists`): the method is chosen and chances are learnt on
+as many periods before it as the report takes. It is compared with lists of the same size: at random, by the naive
+forecast and by the last change, which a planner without forecasts looks at.
 """
 
 from __future__ import annotations
@@ -16,26 +16,22 @@ import numpy as np
 from discreet.arguments import of_kinds
 from discreet.arrays import Vector
 from discreet.change import judged
-from discreet.change.alarms import BARELY, ListLength, alarms
+from discreet.change.alarms import BARELY, ListLength
 from discreet.change.calibration import LEVEL
-from discreet.change.cases import Missing, cases
-from discreet.change.forecasters import QUICK, forecast_cases
-from discreet.change.indicators import Beside
+from discreet.change.cases import Missing
+from discreet.change.forecasters import QUICK
 from discreet.change.judged import Rules
-from discreet.change.levels import Unrepeated, branching
-from discreet.change.panel import Gaps, read_panel, spelled
-from discreet.change.roc import Range
-from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.lists import Listed, Lists, Rule
+from discreet.change.panel import Gaps, spelled
+from discreet.change.roc import Range, false_positive_range
+from discreet.change.scored import Gold, Scale, Scored
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.progress import Progress, silent
 from discreet.results import Result, rows_table, tidy_table
 
-LEARN = 12
-"""Periods before the first list, to learn from."""
-
 LEAST = 6
-"""The fewest of them."""
+"""The fewest periods to learn from."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,7 +41,8 @@ class Backtest(Result):
     Attributes
     ----------
     rows : one for each period: the number flagged, by which method, the right alarms expected with limits, those found,
-        all large changes, and the right alarms of the same number of series by other rankings.
+        all large changes, and the right alarms of the same number of series by other rankings; how many periods it
+        was learnt from, its series, and how many of these have no outcome, which counts as no right alarm.
     direction, capacity : what the lists were made for.
     """
 
@@ -105,7 +102,13 @@ class Backtest(Result):
             f"{100 * last:.1f} %, by lot: "
             f"{100 * lot:.1f} %. Right alarms lay within their {100 * LEVEL:.0f} % limits in {100 * self.within:.0f} "
             "% of periods."
+            f"{self._unknown}"
         )
+
+    @property
+    def _unknown(self) -> str:
+        gone = sum(row["unknown"] for row in self.rows)
+        return f" {gone} alarms were of series that ended or lacked the period, and count as false." if gone else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What goes to JSON."""
@@ -126,6 +129,7 @@ def backtest_changes(
     forecasts: Any = None,
     *,
     periods: int = 24,
+    method: str | None = None,
     methods: Sequence[str] = QUICK,
     horizon: int = 1,
     cutoff: Cutoff = 0.95,
@@ -137,8 +141,11 @@ def backtest_changes(
     fpr: Range = (0.0, 0.2),
     capacity: int | None = 20,
     cost_ratio: float = 10.0,
+    prevalence: float | None = None,
+    by_value: bool = False,
     missing: Missing = "refuse",
     season: int | None = None,
+    past: int = 24,
     gaps: Gaps = "skip",
     until: Any = None,
     rules: Rules = judged.USUAL,
@@ -156,8 +163,9 @@ def backtest_changes(
     panel, forecasts : as for `exception_report`; forecasts of past periods are enough.
     periods : how many past lists to make.
     capacity : the length of the lists; None for lists by costs.
-    methods, season : how forecasts are made, if they are made here.
-    horizon, fpr, cost_ratio, missing : as for `exception_report`.
+    method, methods, season, past : whose forecasts rank, how forecasts are made here, and how many periods each list is
+        learnt from, as for `exception_report`; a list that would have fewer than 6 of them is not made.
+    horizon, fpr, cost_ratio, prevalence, by_value, missing : as for `exception_report`.
     cutoff, direction, policy, regression, lag, scale : the gold standard, as for `exception_report`.
     indicators, known, calendar : as for `exception_report`.
     gaps, until, rules, columns, hierarchy : how the panel is read and what can be judged, as for `exception_report`.
@@ -171,39 +179,47 @@ def backtest_changes(
     --------
     >>> print(backtest_changes("panel.csv", capacity=20).summary())                 # doctest: +SKIP
     """
-    line = ListLength(capacity, cost_ratio)
     if periods < 1:
         raise DataError(f"{periods} periods are not a backtest.", remedy="Ask for 1 or more.", about="periods")
-    held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps, coming=False)
-    tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
-    held = held if tree is None else tree.panel
-    beside = beside if beside is None or tree is None else beside.at_levels(tree)
-    made = (
-        forecast_cases(held, methods=methods, horizon=horizon, season=season, past=periods + LEARN, progress=progress)
-        if forecasts is None
-        else cases(held, forecasts, horizon=horizon, missing=missing)
+    rule = Rule(ListLength(capacity, cost_ratio), false_positive_range(fpr), method, prevalence, by_value, past)
+    lists = Lists.of(
+        panel,
+        forecasts,
+        gold,
+        rule,
+        lists=periods,
+        methods=methods,
+        horizon=horizon,
+        missing=missing,
+        season=season,
+        gaps=gaps,
+        until=until,
+        rules=rules,
+        columns=columns,
+        hierarchy=hierarchy,
+        indicators=indicators,
+        known=known,
+        calendar=calendar,
+        progress=progress,
     )
-    made = made if beside is None else beside.modelled(made, gold, season=season, rules=rules)
-    scored = score(made, gold, horizon=horizon, rules=rules)
-    every, scored = scored, scored.select(scored.known & ~scored.impossible)
-    origins, period = np.unique(scored.cases.origin, return_inverse=True)
-    first = max(len(origins) - periods, LEAST + horizon - 1)
-    if first >= len(origins):
+    origins = lists.origins
+    rows, learnable = [], 0
+    for k, origin in enumerate(origins[-periods:]):
+        progress(f"list {k + 1} of {min(periods, len(origins))}", k / periods)
+        parts = lists.parts(int(origin))
+        if len(np.unique(parts[0].cases.origin)) < min(LEAST, past):
+            continue
+        learnable += 1
+        if parts[0].positive.any() and not parts[0].positive.all():
+            rows.append(_row(lists.at(int(origin), parts), direction))
+    if not learnable:
         raise DataError(
             f"Forecasts of {len(origins)} past periods leave none to test after {LEAST} to learn from.",
             "Each list is learnt from earlier ones.",
             "Give a longer panel, or forecasts of more past periods.",
             about="periods",
         )
-    rows = []
-    for k in range(first, len(origins)):
-        progress(f"list {k - first + 1} of {len(origins) - first}", (k - first) / (len(origins) - first))
-        before, now = scored.select(period <= k - horizon), scored.select(period == k)
-        if before.positive.any() and len(now.cases):
-            pick = None if tree is None else Unrepeated(tree, gold, before, now, every)
-            rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction, pick))
     if not rows:
         raise DataError(
             "No past period has a large change before it to learn from.",
@@ -213,16 +229,8 @@ def backtest_changes(
     return Backtest(rows, direction, capacity)
 
 
-def _row(
-    before: Scored,
-    now: Scored,
-    period: np.ndarray,
-    line: ListLength,
-    fpr: Range,
-    direction: Direction,
-    pick: Unrepeated | None,
-) -> dict[str, Any]:
-    found = alarms(before.scores, before.positive, period, now.scores, line=line, fpr=fpr, pick=pick)
+def _row(made: Listed, direction: Direction) -> dict[str, Any]:
+    now, found = made.rank, made.found
     flagged = found.order[: found.size]
     turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[direction]
     naive, last = (turned(each / now.base.change_sd) for each in (-now.base.change_mean, now.base.previous))
@@ -238,6 +246,9 @@ def _row(
         "naive": _hits(now, naive, found.size),
         "last_change": _hits(now, last, found.size),
         "by_lot": float(found.size * now.positive.mean()),
+        "learnt": int(made.period.max()) + 1,
+        "unknown": int((~now.known[flagged]).sum()),
+        "series": now.cases.series[flagged].astype(str).tolist(),
     }
 
 

@@ -34,7 +34,7 @@ class Cases:
     ----------
     panel : whose series these are.
     row, origin : the series and the last known column of each case.
-    t, actual : what was forecast, and the outcome; NaN where the panel ends before it.
+    t, actual : what was forecast, and the outcome; NaN where the panel ends before it, or has none there.
     methods, forecasts : names, and values of shape (methods, cases).
     silent : how many of the panel's series no method forecasts.
     levels, spread : quantile levels, and quantiles or samples of shape (methods, levels or samples, cases); samples
@@ -60,9 +60,9 @@ class Cases:
         return np.asarray(self.panel.names[self.row])
 
     @property
-    def histories(self) -> list[Vector]:
-        """The values up to the forecast origin of each case."""
-        return [self.panel.values[k, self.panel.first[k] : o + 1] for k, o in zip(self.row, self.origin, strict=True)]
+    def coming(self) -> Mask:
+        """The cases whose origin is the panel's last period; outcomes of others are known, or never came."""
+        return np.asarray(np.isnan(self.actual) & (self.origin == len(self.panel.periods) - 1))
 
     @property
     def ended(self) -> list[tuple[str, str]]:
@@ -104,9 +104,12 @@ def cases(
     case, position = np.unique(row * len(periods) + target, return_inverse=True)
     found = _aligned(held, case // len(periods), case % len(periods), periods, horizon)
     arranged = _arranged(asked, methods, matrix, position, found)
-    coming = np.isnan(arranged.actual)
-    keep = ~(coming & np.isin(arranged.row, held.ended))
-    keep[coming & keep] = _at_horizon(held, arranged.t[coming & keep], horizon, declared=declared)
+    place = case % len(periods)
+    inside = np.isin(periods, held.periods)[place]
+    keep = np.isfinite(held.values[arranged.row, arranged.origin])
+    keep &= np.where(inside, np.searchsorted(held.periods, periods)[place] - horizon <= held.last[arranged.row], True)
+    keep &= inside | (held.last[arranged.row] == len(held.periods) - 1)
+    keep[~inside & keep] = _at_horizon(held, arranged.t[~inside & keep], horizon, declared=declared)
     result = arranged.select(keep)
     covered = np.asarray(np.isfinite(result.forecasts).all(axis=0))
     if covered.all():
@@ -252,7 +255,7 @@ def _aligned(held: TidyPanel, row: Integers, target: Integers, periods: np.ndarr
     place = column[target]
     known = inside[target] & (place <= held.last[row])
     early = place < held.first[row]
-    origin = np.where(known, place - horizon, held.last[row])
+    origin = np.where(inside[target], np.minimum(place - horizon, held.last[row]), held.last[row])
     early |= origin < held.first[row]
     if early.any():
         raise DataError(
@@ -301,10 +304,26 @@ def _arranged(
             "Give shares, not percentages.",
             about="forecasts",
         )
+    if "quantile" in asked:
+        _refuse_reversed(arranged, methods, levels, found)
     middle = np.where(np.isfinite(arranged).all(axis=1), np.median(arranged, axis=1), np.nan)
     return replace(
         found, methods=methods, forecasts=middle, levels=levels if "quantile" in asked else None, spread=arranged
     )
+
+
+def _refuse_reversed(layers: Matrix, methods: tuple[str, ...], levels: Vector, found: Cases) -> None:
+    """Refuse distributions whose lowest quantile is above their highest; others that cross are put in order later."""
+    for name, values in zip(methods, layers, strict=True):
+        turned = np.flatnonzero(values[0] > values[-1])
+        if len(turned):
+            raise DataError(
+                f"Quantile {levels[0]:g} of {name!r} is above quantile {levels[-1]:g} in {len(turned):,} cases: "
+                f"{told(named(turned, lambda i: f'{found.series[i]} ({spelled(found.t[i])})'))}.",
+                "Quantiles rise with their level.",
+                "Check the column `quantile`: levels may be those of the other tail.",
+                about="forecasts",
+            )
 
 
 def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool) -> Mask | bool:
@@ -343,14 +362,17 @@ def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool)
 def past_and_coming(
     held: TidyPanel, *, past: int, horizon: int, label: Any
 ) -> tuple[Integers, Integers, np.ndarray, Vector]:
-    """Row, origin, label and outcome of the last `past` periods of the panel and the coming one, for every series."""
+    """Row, origin, label and outcome of the last `past` periods of the panel and the coming one, for every series.
+
+    The outcome is NaN in the coming period, and where a series has ended or lacks the period.
+    """
     last = len(held.periods) - 1
     origins = np.arange(last - horizon - past + 1, last - horizon + 1)
     origins = np.append(origins[origins >= 0], last)
     row, origin = np.repeat(np.arange(len(held)), len(origins)), np.tile(origins, len(held))
     coming = origin == last
     target = np.where(coming, last, origin + horizon)
-    inside = (origin >= held.first[row]) & (target <= held.last[row])
+    inside = np.isfinite(held.values[row, origin])
     row, origin, coming, target = row[inside], origin[inside], coming[inside], target[inside]
     labels = held.periods[target].astype(object) if held.periods.dtype.kind == "O" else held.periods[target].copy()
     if labels.dtype.kind in "UT":

@@ -52,8 +52,8 @@ class Comparison(Result):
     p : could equally good methods differ as the best and this one do? The choice of the best is accounted for.
     concordance : Kendall's tau of the partial areas with the complexity ranks, if these were given.
     silent : how many of the panel's series nobody forecasts.
-    left_out : how many cases could not be judged, since their history does not vary or is too short.
-    set_aside : the series with gaps or of another frequency.
+    left_out : how many cases could not be judged, since their history does not vary, is too short or has many gaps.
+    set_aside : the series of another frequency, with an infinite value or with rows after the others' end.
     value : what the cases are worth, if positives are weighted by it.
     resample, clusters : what was resampled as a whole, and how many of these have positives.
     sided : whether an alarm must name the right direction.
@@ -214,9 +214,15 @@ class Comparison(Result):
         if self.silent:
             lines.append(f"{self.silent} series of the panel have no forecast and took no part.")
         if self.left_out:
-            lines.append(f"{self.left_out} cases could not be judged: their history does not vary or is too short.")
+            lines.append(
+                f"{self.left_out} cases could not be judged: their history does not vary, is too short or has gaps "
+                "that are many or recent."
+            )
         if self.set_aside:
-            lines.append(f"{len(self.set_aside)} series have gaps or another frequency: {told(self.set_aside)}.")
+            lines.append(
+                f"{len(self.set_aside)} series have another frequency, an infinite value or rows after the others' "
+                f"end: {told(self.set_aside)}."
+            )
         width = max(len(name) for name in self.methods)
         for row in self.rows():
             p = "best" if row["p"] is None else f"{row['p']:.3f}"
@@ -293,7 +299,7 @@ def compare_large_changes(
     resamples, seed : the number of resamples for intervals and p-values, and the seed of their draws.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
     lag : over how many periods changes are measured: 1, or a season, such as 12.
-    gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
+    gaps : what a period means that a series lacks: "skip" passes it over, "zero", or "carry" the value before.
     until : the last period of the panel to read.
     scale : what forecasts are measured in: "changes" of the series (the paper), the same over the spread of the
         "method", or the method's own "forecasts" of the series at earlier origins (section 1.3.1).

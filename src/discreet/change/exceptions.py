@@ -18,17 +18,16 @@ import numpy as np
 from discreet.arguments import of_kinds
 from discreet.caveats import WHOLE
 from discreet.change import judged, listed, roc
-from discreet.change.alarms import BARELY, ListLength, alarms
+from discreet.change.alarms import BARELY, ListLength
 from discreet.change.calibration import LEVEL
-from discreet.change.cases import Missing, cases
-from discreet.change.forecasters import QUICK, forecast_cases
-from discreet.change.indicators import NAMES, Beside
+from discreet.change.cases import Missing
+from discreet.change.forecasters import QUICK
 from discreet.change.judged import Rules
-from discreet.change.levels import Unrepeated, branching
+from discreet.change.lists import Lists, Rule
 from discreet.change.operating import OperatingPoint
-from discreet.change.panel import Gaps, read_panel
+from discreet.change.panel import Gaps, named, told
 from discreet.change.roc import Curve, Range
-from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.scored import Gold, Scale, Scored
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.progress import Progress, silent
@@ -55,6 +54,7 @@ class ExceptionReport(Result):
     history : the lists that the same rule would have made in past periods.
     lift : right alarms on past lists in multiples of what lists by lot would have had.
     set_aside : the series that are not ranked, and why.
+    gaps : the ranked series that lack periods, which, and what was done.
     choices : what other costs or capacities would flag.
     """
 
@@ -76,6 +76,7 @@ class ExceptionReport(Result):
     lift: float
     fpr: Range
     set_aside: list[dict[str, Any]]
+    gaps: list[dict[str, Any]]
     choices: list[dict[str, Any]]
 
     @property
@@ -184,7 +185,8 @@ class ExceptionReport(Result):
     def _not_ranked(self) -> str:
         counts = Counter(row["kind"] for row in self.set_aside)
         parts = [f"{count} {KINDS[kind]}" for kind, count in sorted(counts.items())]
-        return f" Not ranked: {'; '.join(parts)}." if parts else ""
+        gaps = f" {len(self.gaps)} series with gaps are ranked without the missing periods." if self.gaps else ""
+        return gaps + (f" Not ranked: {'; '.join(parts)}." if parts else "")
 
     def to_dict(self) -> dict[str, Any]:
         """What goes to JSON."""
@@ -217,12 +219,14 @@ class ExceptionReport(Result):
             "details": self.details,
             "rows": self.rows,
             "set_aside": self.set_aside,
+            "gaps": self.gaps,
         }
 
 
 KINDS = {
     "ended": "ended before the panel",
-    "gaps": "with gaps, another frequency or rows after the others' end",
+    "apart": "of another frequency, with an infinite value or with rows after the others' end",
+    "gaps": "with gaps that are many or recent",
     "return": "had a large change the other way at the origin, and a return counts as no discovery",
     "unjudged": "cannot be judged: too short, constant, discontinued or intermittent",
 }
@@ -282,9 +286,9 @@ def exception_report(
     prevalence : the share of large changes to expect; by default that of the past.
     by_value : rank by chance times the size of the series (its mean), so large ones come first.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
-    gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
+    gaps : what a period means that a series lacks: "skip" passes it over, "zero", or "carry" the value before.
     until : the last period of the panel to read.
-    rules : which histories are too short, too quiet or too intermittent to be judged.
+    rules : which histories are too short, too quiet, too intermittent or too full of gaps to be judged.
     columns : what our columns are called in the panel, such as {"value": "sales"}.
     hierarchy : columns of the panel from the top down, such as ["region", "city"]. Sums of series are ranked with the
         series, and the list has no alarm that only repeats another (see `levels`); it needs a capacity.
@@ -302,59 +306,39 @@ def exception_report(
     --------
     >>> print(exception_report("panel.csv", capacity=20).summary())                 # doctest: +SKIP
     """
-    line = ListLength(capacity, cost_ratio)
-    lo, hi = roc.false_positive_range(fpr)
-    held = read_panel(panel, gaps=gaps, until=until, names=columns)
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    beside = Beside.of(panel, held, columns, indicators, known, calendar, horizon=horizon, gaps=gaps)
-    if hierarchy and by_value:
-        raise DataError(
-            "Levels and a ranking by value were asked for.",
-            "Sums are larger than their parts, and would come first.",
-            "Leave one out.",
-            about="by_value",
-        )
-    tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
-    held = held if tree is None else tree.panel
-    beside = beside if beside is None or tree is None else beside.at_levels(tree)
-    made = (
-        forecast_cases(
-            held,
-            methods=methods if method is None or method in NAMES else (method,),
-            horizon=horizon,
-            season=season,
-            past=past,
-            progress=progress,
-        )
-        if forecasts is None
-        else cases(held, forecasts, horizon=horizon, missing=missing)
+    rule = Rule(ListLength(capacity, cost_ratio), roc.false_positive_range(fpr), method, prevalence, by_value, past)
+    lists = Lists.of(
+        panel,
+        forecasts,
+        gold,
+        rule,
+        lists=0,
+        methods=methods,
+        horizon=horizon,
+        missing=missing,
+        season=season,
+        gaps=gaps,
+        until=until,
+        rules=rules,
+        columns=columns,
+        hierarchy=hierarchy,
+        indicators=indicators,
+        known=known,
+        calendar=calendar,
+        progress=progress,
     )
-    made = made if beside is None else beside.modelled(made, gold, season=season, rules=rules)
-    progress("ranking series", 1.0)
-    scored = score(made, gold, horizon=horizon, rules=rules)
-    teach, rank = (scored.select(mask & ~scored.impossible) for mask in (scored.known, ~scored.known))
-    _check(teach, rank)
-    chosen = _place(teach.cases.methods, method)
-    _, period = np.unique(teach.cases.origin, return_inverse=True)
-    unrepeated = None if tree is None else Unrepeated(tree, gold, teach, rank, scored)
-    found = alarms(
-        teach.scores,
-        teach.positive,
-        period,
-        rank.scores,
-        line=line,
-        fpr=(lo, hi),
-        method=chosen,
-        prevalence=prevalence,
-        weight=(np.abs(teach.base.level_mean), np.abs(rank.base.level_mean)) if by_value else None,
-        pick=unrepeated,
-    )
+    scored = lists.scored
+    aside = listed.set_aside(lists.made, scored, direction)
+    parts = lists.parts(len(lists.made.panel.periods) - 1)
+    _check(*parts, aside)
+    made = lists.at(len(lists.made.panel.periods) - 1, parts)
+    teach, rank, found, period = made.teach, made.rank, made.found, made.period
     rows = listed.rows(rank, found)
-    if unrepeated is not None and capacity is not None:
-        unrepeated.repeats(rows, capacity)
-    apart = scored.select(~scored.known & scored.impossible)
+    if made.pick is not None and capacity is not None:
+        made.pick.repeats(rows, capacity)
     return ExceptionReport(
-        method=made.methods[found.chosen],
+        method=lists.made.methods[found.chosen],
         pauc=float(found.areas[found.chosen]),
         pauc_limits=found.area_limits,
         curve=found.curve,
@@ -370,19 +354,21 @@ def exception_report(
         right=(found.right.low, found.right.high),
         history=listed.history(teach, found, period),
         lift=found.lift,
-        fpr=(lo, hi),
-        set_aside=listed.set_aside(made, apart.cases, scored, direction),
-        choices=listed.choices(rank.scores[found.chosen], found, line, hi),
+        fpr=rule.fpr,
+        set_aside=aside,
+        gaps=listed.gaps(rank),
+        choices=listed.choices(rank.scores[found.chosen], found, rule.line, rule.fpr[1]),
     )
 
 
-def _check(teach: Scored, rank: Scored) -> None:
+def _check(teach: Scored, rank: Scored, aside: list[dict[str, Any]]) -> None:
     if not len(rank.cases):
+        names = told(named(range(len(aside)), lambda k: f"{aside[k]['series']} ({aside[k]['why']})"))
         raise DataError(
-            "No series of the coming period can be ranked.",
+            f"No series of the coming period can be ranked{f': {names}' if aside else ''}.",
             "Forecasts are of past periods and of the coming one.",
-            "Add forecasts of the coming period, or relax the rules.",
-            about="forecasts",
+            "Relax the rules, or check the values." if aside else "Add forecasts of the coming period.",
+            about="panel" if aside else "forecasts",
         )
     if not len(teach.cases):
         raise DataError(
@@ -391,9 +377,3 @@ def _check(teach: Scored, rank: Scored) -> None:
             "longer history.",
             about="forecasts",
         )
-
-
-def _place(methods: tuple[str, ...], method: str | None) -> int | None:
-    if method is not None and method not in methods:
-        raise DataError(f"Method {method!r} has no forecasts.", f"Methods are: {', '.join(methods)}.", about="method")
-    return None if method is None else methods.index(method)

@@ -139,7 +139,7 @@ def forecast_panel(
     horizon : how many periods ahead to look.
     season : the length of a season in periods, 1 for none; by default what the calendar says (12 for months).
     past : how many past periods to forecast, each from the periods before it.
-    gaps : what periods mean that a series lacks: "skip" leaves the series out, "zero", or "carry" the value before.
+    gaps : what periods mean that a series lacks: "skip" passes them over, "zero", or "carry" the value before.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -154,6 +154,7 @@ def forecast_panel(
     made = forecast_cases(
         read_panel(panel, gaps=gaps), methods=methods, horizon=horizon, season=season, past=past, progress=progress
     )
+    made = made.select(np.isfinite(made.actual) | made.coming)
     import pyarrow as pa
 
     many = len(made.methods)
@@ -200,7 +201,7 @@ def forecast_cases(
             made = _built_in(name, panel, origins, horizon, season, partial(_share, progress, name, k, len(methods)))
             found[k] = made[row, place]
         else:
-            histories = [panel.values[i, panel.first[i] : o + 1] for i, o in zip(row, origin, strict=True)]
+            histories = [_unbroken(panel.values[i, panel.first[i] : o + 1]) for i, o in zip(row, origin, strict=True)]
             found[k] = _extra(library, name, histories, horizon, season)
     return of_forecasts(panel, row, origin, t, actual, methods, found)
 
@@ -247,6 +248,12 @@ def _extra(library: Any, name: str, histories: Sequence[Vector], horizon: int, s
     parts = [histories[start : start + size] for start in range(0, len(histories), size)]
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
         return np.concatenate(list(pool.map(_in_process, [(name, part, horizon, season) for part in parts])))
+
+
+def _unbroken(history: Vector) -> Vector:
+    """A history since its last gap: methods of the extra take no other."""
+    gone = np.flatnonzero(~np.isfinite(history))
+    return history[gone[-1] + 1 :] if len(gone) else history
 
 
 def _in_process(task: tuple[str, Sequence[Vector], int, int]) -> Vector:

@@ -103,10 +103,11 @@ class Beside:
         """The same for series and sums: an indicator of a sum is the mean of those of its series."""
         return replace(self, columns={name: tree.means(column) for name, column in self.columns.items()})
 
-    def modelled(self, made: Cases, gold: Gold, *, season: int | None, rules: Rules) -> Cases:
-        """Cases with forecasts of both models beside those that they have."""
+    def modelled(self, made: Cases, gold: Gold, *, season: int | None, rules: Rules, window: int | None) -> Cases:
+        """Cases with forecasts of both models beside those that they have; see `with_indicators`."""
         length = usual_season(made.panel.periods) if season is None else season
-        return with_indicators(made, self.columns, self.asked, gold, horizon=self.horizon, season=length, rules=rules)
+        about: dict[str, Any] = {"horizon": self.horizon, "season": length, "rules": rules, "window": window}
+        return with_indicators(made, self.columns, self.asked, gold, **about)
 
 
 def asked(lagged: Sequence[str], known: Sequence[str], calendar: Any) -> Indicators:
@@ -246,6 +247,7 @@ def _refuse_gaps(values: Matrix, panel: TidyPanel, name: str, width: int, *, ahe
     column = np.arange(width)
     last = np.where(panel.last == len(panel.periods) - 1, width - 1, panel.last)
     needed = (column >= panel.first[:, None]) & (column <= last[:, None])
+    needed[:, : len(panel.periods)] &= ~panel.holes  # a row that is not there has no columns
     lacking = needed & ~np.isfinite(values[:, :width])
     if not lacking.any():
         return
@@ -267,9 +269,20 @@ def _refuse_gaps(values: Matrix, panel: TidyPanel, name: str, width: int, *, ahe
 
 
 def with_indicators(
-    made: Cases, columns: dict[str, Matrix], asked: Indicators, gold: Gold, *, horizon: int, season: int, rules: Rules
+    made: Cases,
+    columns: dict[str, Matrix],
+    asked: Indicators,
+    gold: Gold,
+    *,
+    horizon: int,
+    season: int,
+    rules: Rules,
+    window: int | None = None,
 ) -> Cases:
-    """The cases with forecasts of both models beside those that they have."""
+    """The cases with forecasts of both models beside those that they have.
+
+    Models of an origin learn from the last `window` periods whose outcomes were known there, or from all.
+    """
     if gold.policy != "relative" or gold.lag != 1:
         raise DataError(
             "Indicators were given with another standard than changes from one period to the next.",
@@ -283,7 +296,7 @@ def with_indicators(
     X = _design(made, columns, asked, base, horizon=horizon, season=season)
     usable = np.asarray(np.isfinite(X).all(axis=1))
     positive = _positive(made, gold, horizon, rules)
-    fitted = _rolled(X, change, positive, made.origin, usable, horizon=horizon)
+    fitted = _rolled(X, change, positive, made.origin, usable, horizon=horizon, window=window)
     sign = {"decline": -1.0, "increase": 1.0, "both": 1.0}[gold.direction]
     moved = np.stack([fitted[0], sign * fitted[1]])
     forecasts = base.last + base.change_mean + moved * base.change_sd
@@ -335,7 +348,9 @@ def _so_far(values: Matrix, width: int) -> tuple[Matrix, Matrix]:
     return mean, np.where(variance > 1e-12, np.sqrt(variance), 1.0)
 
 
-def _rolled(X: Matrix, change: Vector, positive: Mask, origin: np.ndarray, usable: Mask, *, horizon: int) -> Matrix:
+def _rolled(
+    X: Matrix, change: Vector, positive: Mask, origin: np.ndarray, usable: Mask, *, horizon: int, window: int | None
+) -> Matrix:
     """Forecast changes by both models, each fitted at its origin to outcomes that were known there."""
     found = np.stack([X[:, 1], X[:, 1]])
     beta: Vector | None = None
@@ -344,6 +359,8 @@ def _rolled(X: Matrix, change: Vector, positive: Mask, origin: np.ndarray, usabl
         extreme = np.clip(change, -6, 6)  # one outlier must not make the fit
     for at in np.unique(origin):
         known, now = taught & (origin + horizon <= at), usable & (origin == at)
+        if window is not None:
+            known &= origin + horizon > at - window
         if len(np.unique(origin[known])) < LEAST or not now.any():
             continue
         A, b = X[known], extreme[known]

@@ -87,7 +87,8 @@ class Branches:
 def branches(data: Any, panel: TidyPanel, levels: Sequence[str]) -> Branches:
     """The panel with a sum for every value of `levels`, columns of the same table from the top down.
 
-    A series that has not begun, or has ended, adds nothing to a sum. Series that are set aside have no part in it.
+    A series that has not begun, or has ended, adds nothing to a sum, and in a period that it lacks its value before.
+    Series that are set aside have no part in it.
     """
     if not levels or len(set(levels)) < len(levels) or {"series", "t", "value"} & set(levels):
         raise DataError(
@@ -112,6 +113,9 @@ def branches(data: Any, panel: TidyPanel, levels: Sequence[str]) -> Branches:
             )
     own = paths[np.searchsorted(names, panel.names)]
     values = np.where(np.isfinite(panel.values), panel.values, 0.0)
+    if panel.holes.any():
+        source = np.maximum.accumulate(np.where(panel.holes, 0, np.arange(values.shape[1])), axis=1)
+        values = np.take_along_axis(values, source, axis=1)
     sums: list[Matrix] = []
     titles: list[str] = []
     member = np.full(own.shape, -1)
@@ -242,7 +246,7 @@ class Unrepeated:
         return None if nearest is None else nearest & ~inside
 
     def repeats(self, rows: list[dict[str, Any]], capacity: int) -> None:
-        """Add to the rows of a report the level of each, and what it would repeat on a plain list: a row, or a return."""
+        """Add to the rows of a report the level of each, and what it would repeat on a plain list."""
         row_of = {str(name): k for k, name in enumerate(self.tree.panel.names)}
         aside = self._aside(int(self.coming.cases.origin[0])) if len(rows) else ()
         spoken = [row["series"] for row in rows if row["flag"]] + [str(self.every.cases.series[k]) for k in aside]

@@ -25,8 +25,9 @@ SHOWN = 36
 """Periods of a sparkline."""
 
 
-def set_aside(every: Cases, jumped: Cases, scored: Scored, direction: Direction) -> list[dict[str, Any]]:
+def set_aside(every: Cases, scored: Scored, direction: Direction) -> list[dict[str, Any]]:
     """The series that are not ranked in the coming period, and the reason."""
+    jumped = scored.select(scored.coming & scored.impossible).cases
     up, down = ("rise", "fall") if direction == "decline" else ("fall", "rise")
     returns = f"had a large {up} at the origin, and a {down} from there counts as a return"
     last = jumped.panel.values[jumped.row, jumped.origin]
@@ -35,15 +36,24 @@ def set_aside(every: Cases, jumped: Cases, scored: Scored, direction: Direction)
         for name, t, value in zip(jumped.series, jumped.t, last, strict=True)
     ]
     rest = [
-        ("unjudged", scored.unjudged),
+        ("unjudged", [(name, why) for name, why, gaps in scored.unjudged if not gaps]),
+        ("gaps", [(name, why) for name, why, gaps in scored.unjudged if gaps]),
         ("ended", [(name, f"ended at {end}, before the panel") for name, end in every.ended]),
-        ("gaps", every.panel.set_aside),
+        ("apart", every.panel.set_aside),
     ]
     return rows + [
         {"series": name, "t": None, "last": None, "why": why, "kind": kind}
         for kind, listed in rest
         for name, why in listed
     ]
+
+
+def gaps(coming: Scored) -> list[dict[str, Any]]:
+    """The ranked series that lack periods, which ones, and what was done."""
+    of = coming.cases
+    torn = np.flatnonzero(of.panel.torn[of.row])
+    done = "ranked; the missing are passed over: no change is measured into them or out of them"
+    return [{"series": str(of.series[k]), **of.panel.lacks(int(of.row[k])), "done": done} for k in torn]
 
 
 def rows(coming: Scored, found: Alarms) -> list[dict[str, Any]]:

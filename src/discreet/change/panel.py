@@ -1,9 +1,10 @@
 """A panel: series in rows, periods in columns, and the series that cannot take part, with the reason.
 
 Any tidy table will do (`tidy`). Periods are the panel's own in order, with those in between that no row mentions where
-dates or numbers follow a rule (`calendar`). Series may begin and end at different times. A series that lacks periods in
-between, has another frequency or continues after the others' end is set aside by its name. Only faults that make the
-whole panel ambiguous are refused, with the names of the series.
+dates or numbers follow a rule (`calendar`). Series may begin and end at different times, and lack periods in between,
+which stay missing unless zeros or the value before are asked for. A series with an infinite value, of another frequency
+or with rows after the others' end is set aside by its name. Only faults that make the whole panel ambiguous are
+refused, with the names of the series.
 """
 
 from __future__ import annotations
@@ -39,8 +40,14 @@ BEYOND = 0.02
 SAMPLED = 5
 """Series that show whether dates follow each other."""
 
+OFF = 2**60
+"""The place of a date that is not on a calendar."""
+
+DENSE = 0.5
+"""Share of its periods on a calendar that a series of that frequency has at least."""
+
 TRIED = 20
-"""Series whose own periods are tried as the panel's calendar."""
+"""Series whose own periods are tried as the panel's calendar: the longest, and as many throughout the panel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ class TidyPanel:
     ----------
     names : of the series, in order.
     periods : labels in order.
-    values : shape (series, periods), NaN before a series begins and after it ends.
+    values : shape (series, periods), NaN before a series begins, after it ends and in periods that it lacks.
     first, last : the columns in which each series begins and ends.
     set_aside : series that are not in `values`, and why.
     """
@@ -71,6 +78,29 @@ class TidyPanel:
         """The series that end before the panel does."""
         return np.flatnonzero(self.last < len(self.periods) - 1)
 
+    @property
+    def holes(self) -> Mask:
+        """The periods that series lack between their first and last, of the shape of `values`."""
+        column = np.arange(len(self.periods))
+        within = (column > self.first[:, None]) & (column < self.last[:, None])
+        return np.asarray(~np.isfinite(self.values) & within)
+
+    @property
+    def torn(self) -> Mask:
+        """The series with such periods."""
+        return np.asarray(self.holes.any(axis=1))
+
+    def lacks(self, row: int) -> dict[str, Any]:
+        """How many periods a series lacks and has between its first and last, and the first and last that it lacks."""
+        span = slice(self.first[row], self.last[row] + 1)
+        gone = np.flatnonzero(~np.isfinite(self.values[row, span])) + self.first[row]
+        ends = {"first": gone[0], "last": gone[-1]} if len(gone) else {}
+        return {
+            "missing": len(gone),
+            "of": int(self.last[row] - self.first[row]) + 1,
+            **{name: spelled(self.periods[at]) for name, at in ends.items()},
+        }
+
     def later(self, steps: int) -> Any:
         """The label of the period `steps` after the last."""
         return calendar(self.periods).later(steps)
@@ -84,8 +114,8 @@ def read_panel(
     Parameters
     ----------
     data : frame or file of `series`, `t`, `value`, under these or other usual names.
-    gaps : what a period means that a series lacks between its first and last: "skip" sets the series aside, "zero"
-        says that nothing happened (also after its last row), "carry" repeats the value before.
+    gaps : what a period means that a series lacks between its first and last: "skip" leaves it missing, "zero" says
+        that nothing happened (also after its last row), "carry" repeats the value before.
     until : the last period to read, for a table that goes on into the future.
     names : what our columns are called in the table, such as {"value": "sales"}.
     """
@@ -100,7 +130,7 @@ def read_panel(
         tidy.renamed(data, names or {}, what="panel"), ("series", "t", "value"), what="panel", numbers=("value",)
     )
     series, t, value = found["series"], found["t"], np.asarray(found["value"], float)
-    kept = _until(t, until) & np.isfinite(value)
+    kept = _until(t, until) & ~np.isnan(value)
     if not kept.all():
         series, t, value = _rows(series, kept), _rows(t, kept), value[kept]
     if not len(value):
@@ -112,16 +142,16 @@ def read_panel(
         )
     _refuse_duplicates(series, t)
     _refuse_future(series, t, until)
-    apart: dict[int, str] = {}
-    t = _one_calendar(series, t, apart)
+    apart = _infinite(series, t, value)
+    t = _one_calendar(series, t, apart, gaps)
     matrix = _matrix(series, t, value, apart, gaps)
     keep = np.setdiff1d(np.arange(len(series.known)), list(apart))
     if len(keep) < 2:
         raise DataError(
             f"{len(keep)} series can be judged, and a comparison across series needs at least 2. Set aside: "
             f"{told([f'{series.known[k]} ({why})' for k, why in apart.items()]) or 'none'}.",
-            "Series need a row in every period between their first and last, under one frequency.",
-            "Fill the gaps, with zeros if that is what they mean, or add series.",
+            "Series of a panel have finite values and one frequency.",
+            "Correct these, or add series.",
             about="panel",
         )
     matrix = matrix[keep]
@@ -219,11 +249,19 @@ def _refuse_constant(names: np.ndarray, matrix: Matrix) -> None:
         )
 
 
-def _one_calendar(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
+def _infinite(series: tidy.Labels, t: tidy.Labels, value: Vector) -> dict[int, str]:
+    """The series with an infinite value, and where the first of each is."""
+    found: dict[int, str] = {}
+    for k in np.flatnonzero(np.isinf(value)):
+        found.setdefault(int(series.code[k]), f"has an infinite value, in {spelled(t.known[t.code[k]])}")
+    return found
+
+
+def _one_calendar(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str], gaps: Gaps) -> tidy.Labels:
     """Periods of one calendar; series that do not fit into that of most are set aside."""
     whole = completed(t.known)
     if t.known.dtype.kind == "M" and len(whole) == len(t.known) and not (_regular(t.known) and _shared(series, t)):
-        t = _majority(series, t, apart)
+        t = _majority(series, t, apart, gaps)
         whole = completed(t.known)
     place = np.searchsorted(whole, t.known)
     return tidy.Labels(whole, np.where(t.code < 0, -1, place[t.code]))
@@ -244,7 +282,7 @@ def _shared(series: tidy.Labels, t: tidy.Labels) -> bool:
     return bool((np.array(steps) == 1).mean() >= 0.5)
 
 
-def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
+def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str], gaps: Gaps) -> tidy.Labels:
     """The periods of the series that share one calendar, if that is most of them."""
     count = np.bincount(series.code)
     order = np.argsort(series.code, kind="stable")
@@ -253,13 +291,21 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
     def own_dates(k: int) -> Integers:
         return np.unique(t.code[order[bounds[k] : bounds[k + 1]]])
 
-    for k in np.argsort(-count, kind="stable")[:TRIED]:
+    spread = np.linspace(0, len(count) - 1, min(TRIED, len(count))).astype(int)
+    several: DataError | None = None
+    for k in dict.fromkeys([*np.argsort(-count, kind="stable")[:TRIED].tolist(), *spread.tolist()]):
         own = own_dates(k)
         if len(own) < 3 or not _regular(t.known[own]):
             continue
         rule = calendar(t.known[own]).rule
-        fits = np.array([_on(rule, label) for label in t.known])
-        strangers = np.unique(series.code[~fits[t.code]])
+        place = np.array([_place(rule, label) for label in t.known])
+        at, few = place[t.code], np.zeros(len(count), bool)
+        if gaps == "skip":  # a month is a day too, and a series of months none of days
+            first, last = np.full(len(count), OFF), np.full(len(count), -OFF)
+            np.minimum.at(first, series.code, at)
+            np.maximum.at(last, series.code, np.where(at == OFF, -OFF, at))
+            few = count < (last - first + 1) * DENSE
+        strangers = np.flatnonzero(few | np.isin(np.arange(len(count)), series.code[at == OFF]))
         if len(strangers) < len(series.known) / 2:
             odd = np.isin(series.code, strangers)
             for stranger in strangers:
@@ -267,9 +313,9 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
             used = np.unique(t.code[~odd])
             return tidy.Labels(t.known[used], np.where(odd, -1, np.searchsorted(used, t.code)))
         other = own_dates(strangers[0])
-        if len(series.known) - len(strangers) > 1 and len(other) > 2 and _regular(t.known[other]):
+        if several is None and len(series.known) - len(strangers) > 1 and len(other) > 2 and _regular(t.known[other]):
             fitting = np.setdiff1d(np.arange(len(series.known)), strangers)
-            raise DataError(
+            several = DataError(
                 f"The panel has several frequencies: {len(fitting):,} series have dates such as "
                 f"{_some(t.known[own])}: {told(series.known[fitting])}; {len(strangers):,} have others, such as "
                 f"{_some(t.known[other])}: {told(series.known[strangers])}.",
@@ -277,6 +323,8 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
                 "Give a file for each frequency.",
                 about="panel",
             )
+    if several is not None:
+        raise several
     return t
 
 
@@ -284,14 +332,14 @@ def _some(dates: np.ndarray) -> str:
     return " and ".join(spelled(date) for date in dates[:2])
 
 
-def _on(rule: Any, label: Any) -> bool:
-    """Whether a date belongs to the rule, and is not only near one that does."""
+def _place(rule: Any, label: Any) -> int:
+    """The place of a date that belongs to the rule, and is not only near one that does; `OFF` for others."""
     place = None if rule is None else rule.place(label)
-    return place is not None and bool(rule.at(place) == label)
+    return OFF if place is None or rule.at(place) != label else int(place)
 
 
 def _matrix(series: tidy.Labels, t: tidy.Labels, value: Vector, apart: dict[int, str], gaps: Gaps) -> Matrix:
-    """The values in rows and columns; series with gaps are filled or set aside."""
+    """The values in rows and columns; gaps are filled where that was asked for, other frequencies set aside."""
     on = t.code >= 0
     matrix = np.full((len(series.known), len(t.known)), np.nan)
     matrix[series.code[on], t.code[on]] = value[on]
@@ -312,10 +360,6 @@ def _matrix(series: tidy.Labels, t: tidy.Labels, value: Vector, apart: dict[int,
         step = (end[k] - start[k]) / (rows[k] - 1)
         if rows[k] > 2 and step == round(step) and present[k, start[k] : end[k] + 1 : round(step)].all():
             apart.setdefault(int(k), f"comes every {round(step)} periods of the panel: another frequency")
-            continue
-        hole = spelled(t.known[holes[k].argmax()])
-        absent = f"one period, {hole}," if lacking[k] == 1 else f"{lacking[k]} periods, from {hole},"
-        apart.setdefault(int(k), f"lacks {absent} between its first and last")
     return matrix
 
 

@@ -68,7 +68,8 @@ class Scored:
     scores : of shape (methods, cases); larger is more alarming.
     positive : large changes among them; False where the outcome is not known.
     impossible : cases that the standard cannot call large, which is known at the origin.
-    left_out : how many past cases cannot be judged; `unjudged`: coming ones by series, with the reason.
+    left_out : how many past cases cannot be judged; `unjudged`: coming ones by series, with the reason and whether
+        gaps are it.
     rises : forecasts on their scale, larger for a rise; None for distributions, and if they were not requested.
     """
 
@@ -78,12 +79,16 @@ class Scored:
     positive: Mask
     impossible: Mask
     left_out: int
-    unjudged: list[tuple[str, str]]
+    unjudged: list[tuple[str, str, bool]]
     rises: Matrix | None = None
 
     @property
     def known(self) -> Mask:
         return np.isfinite(self.cases.actual)
+
+    @property
+    def coming(self) -> Mask:
+        return self.cases.coming
 
     def select(self, keep: Mask) -> Scored:
         return replace(
@@ -108,16 +113,14 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
         )
     base = cases.base(lag=gold.lag, horizon=horizon)
     why = judged.reasons(cases.panel.values, base, cases.row, cases.origin, policy=gold.policy, rules=rules)
-    why[~np.isfinite(base.last) & (why == 0)] = 1
+    lost = ~np.isfinite(base.last) & (why == 0)
+    why[lost] = np.where(cases.panel.torn[cases.row[lost]], judged.GAPS, 1)
     if gold.scale == "forecasts":
         earlier = _earlier(cases, base, gold)
         why[(earlier.count < EARLIER) & (why == 0)] = 5
     fine = why == 0
     known = np.isfinite(cases.actual)
-    unjudged = [
-        (str(name), judged.said(int(code), rules))
-        for name, code in zip(cases.series[~known & ~fine], why[~known & ~fine], strict=True)
-    ]
+    unjudged = [_unjudged(cases, int(k), int(why[k]), rules) for k in np.flatnonzero(cases.coming & ~fine)]
     if not fine.any():
         kinds = zip(*np.unique(why, return_counts=True), strict=True)
         counts = "; ".join(f"{n:,} cases {judged.said(int(code), rules)}" for code, n in kinds)
@@ -150,6 +153,12 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
         unjudged=unjudged,
         rises=rises if sided else None,
     )
+
+
+def _unjudged(cases: Cases, k: int, why: int, rules: Rules) -> tuple[str, str, bool]:
+    lacks = cases.panel.lacks(int(cases.row[k])) if why == judged.GAPS else {}
+    which = f" ({lacks['missing']} of {lacks['of']} periods, the last in {lacks['last']})" if lacks else ""
+    return str(cases.series[k]), judged.said(why, rules) + which, why == judged.GAPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Exponential smoothing of many series at once, from every origin in one pass.
 
-Only arrays. `values` has shape (series, periods) with NaN before a series begins. All members of a grid of smoothing
-constants run along the periods together. At each origin the member with the least sum of squared one-step errors so far
-makes the forecast. So constants are estimated again at each origin, and no later value has a part in them.
+Only arrays. `values` has shape (series, periods), NaN where a series has no value: in such a period there is no error.
+All members of a grid of smoothing constants run along the periods together. At each origin the member with the least
+sum of squared one-step errors so far makes the forecast. So constants are estimated again at each origin, and no later
+value has a part in them.
 
 Levels start from the first value, trends from the mean of the first changes. Theta is that of Assimakopoulos and
 Nikolopoulos (2000) in the form of Hyndman and Billah (2003, doi:10.1016/S0169-2070(01)00143-1): simple smoothing with
@@ -54,9 +55,9 @@ def simple(values: Matrix, origins: Integers, *, levels: Vector = LEVELS) -> Smo
     for t in range(int(origins.max()) + 1 if len(origins) else 0):
         y = values[:, t, None]
         error = y - level
-        started = np.isfinite(level)
-        loss += np.where(started, error * error, 0.0)
-        level = np.where(started, level + levels * error, y)
+        started, here = np.isfinite(level), np.isfinite(y)
+        loss += np.where(started & here, error * error, 0.0)
+        level = np.where(here, np.where(started, level + levels * error, y), level)
         if t in wanted:
             member = loss.argmin(axis=1)
             best[:, wanted[t]], chosen[:, wanted[t]] = level[rows, member], levels[member]
@@ -77,19 +78,21 @@ def with_trend(
     level = np.full((len(values), len(alpha)), np.nan)
     trend, loss = np.zeros_like(level), np.zeros_like(level)
     count = np.cumsum(np.isfinite(values), axis=1)
-    begin = np.where(count == 1, values, -np.inf).max(axis=1, initial=-np.inf)[:, None]
+    start = np.isfinite(values).argmax(axis=1)[:, None]
+    begin = np.take_along_axis(values, start, axis=1)
     found = np.full((4, len(values), len(origins)), np.nan)
     wanted = {int(origin): k for k, origin in enumerate(origins)}
     rows = np.arange(len(values))
     for t in range(int(origins.max()) + 1 if len(origins) else 0):
         y = values[:, t, None]
-        seen = count[:, t, None]
+        seen, here = count[:, t, None], np.isfinite(y)
         moving = seen > WARM
         ahead = level + phi * trend
-        error = np.where(moving, y - ahead, 0.0)
+        error = np.where(moving & here, y - ahead, 0.0)
         loss += error * error
-        trend = np.where(moving, phi * trend + alpha * beta * error, (y - begin) / np.maximum(seen - 1, 1))
-        level = np.where(moving, ahead + alpha * error, y)
+        first = np.where(here, (y - begin) / np.maximum(t - start, 1), trend)
+        trend = np.where(moving, phi * trend + alpha * beta * error, first)
+        level = np.where(moving, ahead + alpha * error, np.where(here, y, ahead))
         if t in wanted:
             member = loss.argmin(axis=1)
             found[:, :, wanted[t]] = level[rows, member], trend[rows, member], alpha[member], phi[member]

@@ -154,12 +154,8 @@ def compare(
 def report(
     panel: Panel,
     forecasts: Forecasts = None,
-    method: Annotated[str | None, typer.Option(help="Method that ranks; by default the best on the past.")] = None,
     capacity: Annotated[int | None, typer.Option(min=1, help="How many series you can look at.")] = None,
     cost_ratio: Annotated[float, typer.Option(help="False alarms that one missed large change is worth.")] = 10.0,
-    prevalence: Annotated[float | None, typer.Option(help="Share of large changes; by default the past's.")] = None,
-    by_value: Annotated[bool, typer.Option("--by-value", help="Rank by chance times the size of the series.")] = False,
-    past: Annotated[int, typer.Option(min=1, help="Past periods to forecast, when forecasts are made here.")] = 24,
     asked: RankingOptions = RankingOptions(),
     out: Out = None,
     as_json: Json = False,
@@ -187,12 +183,8 @@ def report(
         found = exception_report(
             held,
             made,
-            method=method,
             capacity=capacity,
             cost_ratio=cost_ratio,
-            prevalence=prevalence,
-            by_value=by_value,
-            past=past,
             progress=progress,
             **asked.arguments(),
         )
@@ -217,7 +209,12 @@ def backtest(
     panel: Panel,
     forecasts: Forecasts = None,
     periods: Annotated[int, typer.Option(min=1, help="How many past lists to make.")] = 24,
-    capacity: Annotated[int, typer.Option(min=1, help="How many series you can look at.")] = 20,
+    capacity: Annotated[
+        int | None, typer.Option(min=1, help="How many series you can look at.", show_default="20, without a cost ratio")
+    ] = None,
+    cost_ratio: Annotated[
+        float | None, typer.Option(help="For lists by costs: false alarms that one missed large change is worth.")
+    ] = None,
     asked: RankingOptions = RankingOptions(),
     out: Out = None,
     as_json: Json = False,
@@ -237,7 +234,8 @@ def backtest(
             held,
             made,
             periods=periods,
-            capacity=capacity,
+            capacity=20 if capacity is None and cost_ratio is None else capacity,
+            cost_ratio=10.0 if cost_ratio is None else cost_ratio,
             progress=progress,
             **asked.arguments(),
         )

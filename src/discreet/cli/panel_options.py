@@ -89,7 +89,7 @@ Methods: TypeAlias = Annotated[
 JUDGED = "What can be judged"
 Holes: TypeAlias = Annotated[
     Filling,
-    typer.Option(help="A period that a series lacks: leave the series out, or fill it.", rich_help_panel=JUDGED),
+    typer.Option(help="A period that a series lacks: pass it over, or fill it.", rich_help_panel=JUDGED),
 ]
 Until: TypeAlias = Annotated[
     str | None, typer.Option(metavar="PERIOD", help="The last period of the panel to read.", rich_help_panel=JUDGED)
@@ -118,6 +118,12 @@ Levels: TypeAlias = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+Ranking: TypeAlias = Annotated[
+    str | None, typer.Option("--method", help="Method that ranks; by default the best on the past.")
+]
+Past: TypeAlias = Annotated[int, typer.Option(min=1, help="Past periods to learn from, when forecasts are made here.")]
+Prevalence: TypeAlias = Annotated[float | None, typer.Option(help="Share of large changes; by default the past's.")]
+ByValue: TypeAlias = Annotated[bool, typer.Option("--by-value", help="Rank by chance times the size of the series.")]
 BESIDE = "Columns for models of large changes, beside the series"
 Lagged: TypeAlias = Annotated[
     str | None,
@@ -178,7 +184,11 @@ def _names(text: str | None) -> list[str]:
 class RankingOptions:
     """The options that `report` and `backtest` share, in this order."""
 
+    method: Ranking = None
     methods: Methods = None
+    past: Past = 24
+    prevalence: Prevalence = None
+    by_value: ByValue = False
     horizon: Horizon = 1
     cutoff: Cutoff = "0.95"
     direction: Which = Direction.decline
@@ -228,6 +238,10 @@ class RankingOptions:
         from discreet.change.judged import Rules
 
         return {
+            "method": self.method,
+            "past": self.past,
+            "prevalence": self.prevalence,
+            "by_value": self.by_value,
             "methods": QUICK if self.methods is None else tuple(name.strip() for name in self.methods.split(",")),
             "horizon": self.horizon,
             "cutoff": cutoff_of(self.cutoff),

@@ -103,6 +103,7 @@ def exception_page(found: ExceptionReport) -> Page:
             _flagged(found),
             *_repeated(found),
             *_apart(found),
+            *_gaps(found),
             *_history(found),
             *_line(found),
         ],
@@ -166,6 +167,16 @@ def _apart(found: ExceptionReport) -> list[Block]:
         Heading("Series that are not ranked"),
         Prose("They cannot be judged, cannot be large changes of the coming period, or have no such period."),
         Table.of(rows, f"{len(rows)} series, and why.", "not-ranked"),
+    ]
+
+
+def _gaps(found: ExceptionReport) -> list[Block]:
+    if not found.gaps:
+        return []
+    return [
+        Heading("Ranked series with gaps"),
+        Prose("A period that a series lacks is passed over. No value was filled in."),
+        Table.of(found.gaps, f"{len(found.gaps)} series, the periods that they lack, and what was done.", "gaps"),
     ]
 
 
@@ -283,8 +294,8 @@ def backtest_page(found: Backtest) -> Page:
         [
             Note("result", found.summary()),
             Prose(
-                "Each list was made as it would have been at its time: method and chances were learnt on the periods "
-                "before it alone. Other lists have the same size."
+                "Each list is the one that the report would have made at its time, with the panel up to then: method "
+                "and chances were learnt on the periods before it. Other lists have the same size."
             ),
             Table(
                 ("ranking", "right alarms", "precision"),
@@ -295,6 +306,6 @@ def backtest_page(found: Backtest) -> Page:
                 "Right alarms of lists by several rankings.",
                 "rankings",
             ),
-            Table.of(found.rows, "Each past list.", "lists"),
+            Table.of([{**row, "series": ", ".join(row["series"])} for row in found.rows], "Each past list.", "lists"),
         ],
     )

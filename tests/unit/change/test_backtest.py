@@ -38,15 +38,61 @@ def test_a_past_list_does_not_change_when_the_future_does():
     assert before.rows == [known[row["t"]] for row in before.rows]
 
 
-def test_the_report_of_a_month_is_the_list_of_the_backtest():
-    rows = panel()
-    found = backtest_changes(rows, periods=1, capacity=12)
-    cut = rows[rows.t < rows.t.max()]
-    report = exception_report(cut, capacity=12, past=12)
-    row = found.rows[0]
-    assert row["t"] == report.rows[0]["t"] == "2019-12-31" and row["expected"] == pytest.approx(report.expected_true)
-    assert (row["low"], row["high"]) == report.right and row["method"] == report.method
-    assert backtest_page(found).html() and found.tidy().num_rows == 1 and "1 periods" in found.summary()
+def uneven(months=66):
+    """Series of unequal lengths: some end, some begin late, some lack months."""
+    rows = panel(n=60, months=months)
+    place, number = rows.groupby("series").cumcount(), rows.series.str[1:].astype(int)
+    gone = (number % 7 == 1) & (place >= months - 1 - number % 5) | (number % 7 == 2) & (place < number)
+    gone |= (number % 7 == 3) & (place % 31 == number % 31) | (number % 7 == 4) & (place == months - 3 - number % 9)
+    rows["value"] = rows.value.where(~gone)
+    return rows.assign(promoted=((place * 7 + number * 3) % 5 == 0).astype(float))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"horizon": 3, "capacity": None, "cost_ratio": 5.0},
+        {"by_value": True, "direction": "both", "past": 15},
+        {"past": 40, "method": "ses@0.1", "lag": 12, "prevalence": 0.1},
+        {"known": ["promoted"], "past": 12},
+    ],
+    ids=["usual", "horizon", "value", "long", "known"],
+)
+def test_the_row_of_a_month_is_the_report_of_that_month(asked):
+    """With all that was known then, and nothing else: also where series end, begin and lack months later."""
+    rows, asked = uneven(), {"capacity": 8, **asked}
+    found = backtest_changes(rows, periods=6, **asked)
+    ends, known = np.sort(rows.t.unique()), bool(asked.get("known"))
+    for row in found.rows[::2]:
+        place = int(np.searchsorted(ends, np.datetime64(row["t"])))
+        end = ends[place - asked.get("horizon", 1)]
+        until = rows[rows.t <= (ends[place] if known else end)]
+        cut = until.assign(value=until.value.where(until.t <= end))
+        report = exception_report(cut, **asked)
+        assert report.rows[0]["t"] == row["t"] and row["flagged"] == len(report.flagged)
+        assert row["series"] == [each["series"] for each in report.flagged]
+        assert row["expected"] == pytest.approx(report.expected_true) and row["method"] == report.method
+        assert (row["low"], row["high"]) == report.right
+        assert row["learnt"] == report.past_periods
+    assert backtest_page(found).html() and found.tidy().num_rows == 6 and "6 periods" in found.summary()
+
+
+def test_the_row_of_a_month_with_given_forecasts_is_the_report_of_that_month():
+    rows = uneven()
+    made = panel(n=60, months=66).rename(columns={"value": "forecast"}).assign(method="m")
+    made["forecast"] *= np.random.default_rng(3).normal(1, 0.2, len(made))
+    ends = np.sort(rows.t.unique())
+    began = rows.dropna().groupby("series").t.min().to_dict()
+    made = made[(made.t > ends[20]) & (made.t > made.series.map(began))]
+    found = backtest_changes(rows, made, periods=4, capacity=8)
+    for row in found.rows:
+        end = ends[int(np.searchsorted(ends, np.datetime64(row["t"]))) - 1]
+        report = exception_report(rows[rows.t <= end], made[made.t <= row["t"]], capacity=8)
+        assert (
+            row["series"] == [each["series"] for each in report.flagged] and (row["low"], row["high"]) == report.right
+        )
+        assert row["expected"] == pytest.approx(report.expected_true) and row["learnt"] == report.past_periods
 
 
 def test_seasons_are_foreseen_and_lots_are_not():
@@ -141,6 +187,22 @@ def test_distributions_rank_by_the_chance_that_they_state(kind):
     for row in found.rows:
         truth = stated[int(row["series"][1:])]
         assert ndtr(row["score"]) == pytest.approx(truth, abs=1e-6 if kind == "quantile" else 0.1)
+
+
+def test_where_nothing_can_be_ranked_series_and_reasons_are_named():
+    rows = panel(n=12)
+    late = rows.t > rows.t.max() - pd.DateOffset(months=14)
+    stopped = rows.assign(value=np.where(late, 0.0, rows.value))
+    with pytest.raises(DataError, check=about("panel", naming=("s000", "discontinued"))):
+        exception_report(stopped, capacity=3)
+
+
+def test_quantiles_in_reversed_order_are_refused_by_name():
+    rows = panel(n=40)
+    made = distributions(rows, 4.0, "quantile")
+    turned = made.assign(quantile=1 - made["quantile"])
+    with pytest.raises(DataError, check=about("forecasts", naming=("s000",))):
+        exception_report(rows, turned, capacity=5)
 
 
 @needs_data

@@ -57,7 +57,7 @@ class Comparison(Result):
     value : what the cases are worth, if positives are weighted by it.
     resample, clusters : what was resampled as a whole, and how many of these have positives.
     sided : whether an alarm must name the right direction.
-    drawn : whether p-values are randomised, because large changes are scarce and that was asked for.
+    plain : p-values without drawing, where those in `p` are randomised because large changes are scarce.
     """
 
     methods: tuple[str, ...]
@@ -77,7 +77,12 @@ class Comparison(Result):
     resample: Resampled = "cases"
     clusters: int = 0
     sided: bool = False
-    drawn: bool = False
+    plain: Vector | None = None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether p-values are randomised."""
+        return self.plain is not None
 
     @property
     def best(self) -> str:
@@ -111,7 +116,10 @@ class Comparison(Result):
         if self.sided:
             parts.append("An alarm is right only if it names the direction; drawing lots has half of the usual area.")
         if self.drawn:
-            parts.append("Large changes are few: p-values were drawn among equal leads, and another seed gives others.")
+            parts.append(
+                "Large changes are few: p-values were drawn among equal leads, so that they keep their level, and "
+                "another seed gives others. Beside them are those without drawing, which are seldom small or never."
+            )
         if self.resample != "cases":
             parts.append(
                 f"Limits and p-values treat {'a series' if self.resample == 'series' else 'a period'} as one "
@@ -140,6 +148,7 @@ class Comparison(Result):
                 "auc": float(auc[i]),
                 "statistic": leads[i],
                 "p": float(self.p[i]) if i else None,
+                "p_plain": float((self.p if self.plain is None else self.plain)[i]) if i else None,
             }
             for i, name in enumerate(self.methods)
         ]
@@ -226,6 +235,7 @@ class Comparison(Result):
         width = max(len(name) for name in self.methods)
         for row in self.rows():
             p = "best" if row["p"] is None else f"{row['p']:.3f}"
+            p += f" ({row['p_plain']:.3f} without drawing)" if self.drawn and row["p"] is not None else ""
             lines.append(f"{row['method']:<{width}}  {row['pauc']:.4f} [{row['low']:.4f}, {row['high']:.4f}]  {p}")
         if self.concordance:
             lines.append(f"Kendall tau with complexity {self.concordance.tau:.3f}, p = {self.concordance.p:.3f}.")
@@ -282,7 +292,7 @@ def compare_large_changes(
     by_value: bool = False,
     resample: Resampled = "cases",
     block: int = 1,
-    randomised: bool = False,
+    randomised: bool = True,
 ) -> Comparison:
     """Rank forecasting methods by how well they foresee large changes.
 
@@ -307,8 +317,9 @@ def compare_large_changes(
     by_value : weight large changes by the size of the series, its mean up to the origin.
     resample, block : what is resampled and exchanged as a whole: "cases", all cases of a "series", or of a "period";
         with a block, that many consecutive periods.
-    randomised : with at most four large changes, draw p-values at random among equal leads. Those of equally good
-        methods are then below a level exactly as often as the level says, and not less often or never.
+    randomised : with at most six large changes, draw p-values at random among equal leads. Those of equally good
+        methods are then below a level as often as the level says, and not less often or never; p-values without drawing
+        stand beside them.
 
     Returns
     -------
@@ -348,8 +359,10 @@ def compare_large_changes(
         positive, scores, fpr=fpr, resamples=resamples, rng=seed, value=value, cluster=cluster, block=block
     )
     exchanged = cluster if cluster is None else cluster // block
-    about: dict[str, Any] = {"value": value, "cluster": exchanged, "randomised": randomised}
-    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed, **about)
+    about: dict[str, Any] = {"fpr": fpr, "exchanges": resamples, "rng": seed, "value": value, "cluster": exchanged}
+    plain = exchange.leads(positive, scores, **about)
+    drawn = randomised and exchange.is_scarce(positive, exchanged)
+    p = exchange.leads(positive, scores, **about, randomised=True) if drawn else plain
     names = [*by_name, *rules]
     order = np.argsort(-result.area, kind="stable")
     ranked = [name for name in by_name if name in (complexity or {})]
@@ -373,7 +386,7 @@ def compare_large_changes(
         resample=resample,
         clusters=0 if exchanged is None else len(np.unique(exchanged[positive])),
         sided=sided,
-        drawn=randomised and exchange.is_scarce(positive, exchanged),
+        plain=plain[order] if drawn else None,
     )
 
 

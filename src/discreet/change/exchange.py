@@ -13,12 +13,17 @@ for negatives too, on ranks. Even so the number of positives bounds what can be 
 nothing: all exchanges have nearly one lead, and no p-value is small. A test that rejects at its level even then must
 draw at random among equal leads. That is the `randomised` p-value, which is uniform if methods are equally good.
 
-Many positives are exchanged alone. Negatives are fixed there; their share of the variance, from the influence of each
-on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and
-calls noise a lead.
+Where many cases share a score, negatives are exchanged too, however many positives there are: all positives of a tie
+share the luck of the negatives in it. If that is too much work, the lead is compared with the largest lead of a normal
+law, whose covariances come from the influence of each case (DeLong, DeLong and Clarke-Pearson 1988,
+doi:10.2307/2531595); so many cases are normal.
+
+Other positives, if they are many, are exchanged alone. Negatives are fixed there; their share of the variance, from the
+influence of each on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast,
+hardly varies, and calls noise a lead.
 
 If cases come in clusters, such as the cases of one series or period, names are exchanged cluster by cluster: together
-for what a cluster's positives add to the area and what its negatives take from it.
+for what a cluster's positives add to the area and what its negatives take from it, or for the ranks of all its cases.
 """
 
 from __future__ import annotations
@@ -35,15 +40,21 @@ from discreet.change.roc import Range
 BLOCKS = 500
 """Positives beyond this number are exchanged in blocks, which is as exact and costs no more."""
 
-SCARCE = 4
+SCARCE = 6
 """Positives, or clusters with one, up to which p-values can be randomised; more of them need no drawing."""
 
 FEW = 30
 """Positives up to which negatives are exchanged as well; with scores that many cases share, they always are."""
 
 CELLS = 2_000_000
-COMPARED = 20_000_000
-"""Comparisons of negatives with positives that are held at once; with more, negatives are many and hardly vary."""
+RANKED = 100_000_000
+"""Ranks that exchanges of all cases may read; with more there are fewer exchanges, or other ways."""
+
+LEAST = 199
+"""Exchanges of all cases that are made however many ranks they read."""
+
+MANY = 500
+"""Positives, or clusters with one, from which areas are normal."""
 
 WHOLE = 1e-7
 """Weight of the whole area beside the partial one: it decides only between partial areas that are equal."""
@@ -76,10 +87,14 @@ def leads(
     worth = roc.worth(g, value)
     if randomised and is_scarce(g, cluster):
         return _drawn(g, x, worth, cluster, (lo, hi), exchanges, np.random.default_rng(rng))
-    few = g.sum() <= FEW or _is_tied(x)
-    if cluster is None and worth is None and few and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
-        return _of_all_cases(g, x, lo, hi, exchanges, np.random.default_rng(rng))
     share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
+    tied = _is_tied(x)
+    groups, light = _groups(g, cluster), x.size * exchanges <= RANKED
+    if tied and not light and groups >= MANY:
+        return _by_normal_law(g, x, share, cluster, (lo, hi), exchanges, np.random.default_rng(rng))
+    if tied or (light and groups <= FEW):
+        fewer = exchanges if light else min(exchanges, max(LEAST, RANKED // x.size))
+        return _of_all_cases(g, x, share, cluster, (lo, hi), fewer, np.random.default_rng(rng))
     added = np.stack([roc.contributions(row[g], row[~g], lo, hi) * share for row in x])
     if cluster is None:
         block = np.arange(added.shape[1]) % BLOCKS
@@ -109,7 +124,12 @@ def _is_tied(x: Matrix) -> bool:
 
 def is_scarce(g: Mask, cluster: Integers | None = None) -> bool:
     """Whether positives, or clusters with one, are so few that p-values of an exact test are seldom small."""
-    return int(g.sum() if cluster is None else len(np.unique(cluster[g]))) <= SCARCE
+    return _groups(g, cluster) <= SCARCE
+
+
+def _groups(g: Mask, cluster: Integers | None) -> int:
+    """Positives, or clusters with one."""
+    return int(g.sum() if cluster is None else len(np.unique(cluster[g])))
 
 
 def _drawn(
@@ -156,20 +176,52 @@ def least(methods: int, positives: int) -> float:
     return float(factorial(methods)) ** (1 - positives) / 2
 
 
-def _of_all_cases(g: Mask, x: Matrix, lo: float, hi: float, exchanges: int, rng: np.random.Generator) -> Vector:
-    """The same with the ranks of every case exchanged, negatives included."""
-    ranked = ExchangedRanks(g, x, lo, hi)
+def _of_all_cases(
+    g: Mask,
+    x: Matrix,
+    share: Vector,
+    cluster: Integers | None,
+    fpr: tuple[float, float],
+    exchanges: int,
+    rng: np.random.Generator,
+) -> Vector:
+    """The same with the ranks of every case exchanged, negatives included; those of a cluster together."""
+    ranked = ExchangedRanks(g, x, *fpr, share)
     names = np.arange(len(x))[None, :, None]
-    cases = [int((~g).sum()), int(g.sum())]
-    area = ranked.areas(*(np.broadcast_to(names, (1, len(x), count)) for count in cases))[0]
+    group = np.arange(len(g)) if cluster is None else cluster
+    groups = int(group.max()) + 1
+    area = ranked.areas(*(np.broadcast_to(names, (1, len(x), int(side.sum()))) for side in (~g, g)))[0]
     lead = area.max() - area
-    made, drawn, batch = np.zeros(len(x)), 0, max(1, CELLS // (len(x) * cases[0]))
+    made, drawn, batch = np.zeros(len(x)), 0, max(1, CELLS // x.size)
     while drawn < exchanges:
         size = min(exchanges - drawn, batch)
-        whose = [rng.permuted(np.broadcast_to(names, (size, len(x), count)), axis=1) for count in cases]
-        made += (np.ptp(ranked.areas(*whose), axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
+        whose = rng.permuted(np.broadcast_to(names, (size, len(x), groups)), axis=1)
+        areas = ranked.areas(*(whose[:, :, group[side]] for side in (~g, g)))
+        made += (np.ptp(areas, axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
         drawn += size
     return np.asarray((1 + made) / (1 + drawn))
+
+
+def _by_normal_law(
+    g: Mask,
+    x: Matrix,
+    share: Vector,
+    cluster: Integers | None,
+    fpr: tuple[float, float],
+    exchanges: int,
+    rng: np.random.Generator,
+) -> Vector:
+    """The same by a normal law with the covariances of what each case, or each cluster, does to the areas."""
+    added = np.stack([roc.contributions(row[g], row[~g], *fpr) for row in x])
+    taken, whole = _taken(g, x, share, *fpr), np.empty(x.shape)
+    whole[:, g] = (added - (added * share).sum(axis=1, keepdims=True)) * share
+    whole[:, ~g] = taken - taken.mean(axis=1, keepdims=True)
+    parts = whole if cluster is None else np.stack([np.bincount(cluster, weights=row) for row in whole])
+    area = (added * share).sum(axis=1)
+    lead = area.max() - area
+    drawn = rng.multivariate_normal(np.zeros(len(x)), parts @ parts.T, size=exchanges, method="eigh")
+    made = (np.ptp(drawn, axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
+    return np.asarray((1 + made) / (1 + exchanges))
 
 
 class ExchangedRanks:
@@ -179,7 +231,8 @@ class ExchangedRanks:
     beside those of another, which begin and end at slightly different ranks.
     """
 
-    def __init__(self, g: Mask, x: Matrix, lo: float, hi: float) -> None:
+    def __init__(self, g: Mask, x: Matrix, lo: float, hi: float, share: Vector) -> None:
+        self.share = share
         order = np.sort(x, axis=1)
         first, last = (
             np.stack([np.searchsorted(*each, side=side) for each in zip(order, x, strict=True)])
@@ -206,14 +259,15 @@ class ExchangedRanks:
             )
             beside = np.where(beside - above > TIED, beside, above)
             added = roc.added(above, beside, *self.range) + WHOLE * (1 - (above + beside) / 2)
-            found[:, name] = added.mean(axis=1)
+            found[:, name] = added @ self.share
         return found
 
 
 def _taken(g: Mask, x: Matrix, share: Vector, lo: float, hi: float) -> Matrix:
     """The effect of each negative on the area of each method, of shape (methods, negatives).
 
-    A negative at false positive rate u moves the area by the rise of the curve from u to the end of the range.
+    A negative at false positive rate u moves the area by the rise of the curve from u to the end of the range; one of a
+    tie by the mean of that over the rates of the tie.
     """
     moved = []
     for row in x:
@@ -222,6 +276,11 @@ def _taken(g: Mask, x: Matrix, share: Vector, lo: float, hi: float) -> Matrix:
         found, ends = roc.descending(row)
         false = np.append(0.0, np.cumsum(~g[found])[ends] / len(order))
         true = np.append(0.0, np.cumsum(worth[found])[ends])
-        rate = 1 - (np.searchsorted(order, row[~g], "left") + np.searchsorted(order, row[~g], "right")) / 2 / len(order)
-        moved.append(np.interp(np.clip(rate, lo, hi), false, true) - np.interp(hi, false, true))
+        low, high = np.interp([lo, hi], false, true)
+        cut = np.searchsorted(false, [lo, hi], side="right")
+        x_axis, y_axis = np.insert(false, cut, [lo, hi]), np.clip(np.insert(true, cut, [low, high]), low, high)
+        below = np.append(0.0, np.cumsum((y_axis[1:] + y_axis[:-1]) / 2 * np.diff(x_axis)))
+        last, first = (1 - np.searchsorted(order, row[~g], side) / len(order) for side in ("left", "right"))
+        tie = np.interp(last, x_axis, below) - np.interp(first, x_axis, below)
+        moved.append(tie / (last - first) - high)
     return np.asarray(np.stack(moved) / (~g).sum())

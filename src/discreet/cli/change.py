@@ -87,8 +87,11 @@ def compare(
     block: Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")] = 1,
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
     randomised: Annotated[
-        bool, typer.Option("--randomised", help="With at most four large changes: p-values with the level they state.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--randomised/--plain", help="With at most six large changes: draw p-values, to keep their level."
+        ),
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     missing: Gaps = Missing.refuse,
     series: Series = "series",
@@ -210,7 +213,8 @@ def backtest(
     forecasts: Forecasts = None,
     periods: Annotated[int, typer.Option(min=1, help="How many past lists to make.")] = 24,
     capacity: Annotated[
-        int | None, typer.Option(min=1, help="How many series you can look at.", show_default="20, without a cost ratio")
+        int | None,
+        typer.Option(min=1, help="How many series you can look at.", show_default="20, unless by costs"),
     ] = None,
     cost_ratio: Annotated[
         float | None, typer.Option(help="For lists by costs: false alarms that one missed large change is worth.")

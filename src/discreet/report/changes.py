@@ -14,9 +14,12 @@ from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Pro
 
 def comparison_page(found: Comparison) -> Page:
     """A comparison for people."""
-    titles = ("method", "partial area", "95 %, from", "to", "standardised", "whole area", "z", "p")
+    titles: tuple[str, ...] = ("method", "partial area", "95 %, from", "to", "standardised", "whole area", "z", "p")
     columns = ("method", "pauc", "low", "high", "mcclish", "auc", "statistic")
     listed = [[*(row[name] for name in columns), _p(row["p"])] for row in found.rows()]
+    if found.drawn:
+        titles = (*titles, "p without drawing")
+        listed = [[*cells, _p(row["p_plain"])] for cells, row in zip(listed, found.rows(), strict=True)]
     lo, hi = found.fpr
     shown = found.methods[:5]
     return Page(

@@ -41,6 +41,7 @@ CELLS = ((200, 20), (200, 2), (2_000, 20))
 DRAWS, QUICK_DRAWS = 20_000, 2_000
 FALLS = (0.2, 0.5)
 POSITIVES, NEGATIVES, METHODS = (1, 2, 5, 20, 100), 400, (2, 5)
+TIED = ("yes or no", "yes or no, by value", "yes or no, clusters")
 TRIALS, QUICK_TRIALS, EXCHANGES = 2_000, 150, 199
 FAR = 8
 """Mean errors beyond which a draw of a lone establishment is counted as an alarm."""
@@ -60,11 +61,15 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
             draws = QUICK_DRAWS if quick else DRAWS
             many += [drawn_cells(epsilon, share, *cell, draws=draws, seed=seed) for cell in CELLS]
     points = [(methods, positives) for methods in METHODS for positives in POSITIVES]
+    trials = QUICK_TRIALS if quick else TRIALS
     for i, (methods, positives) in enumerate(points):
-        progress(f"p-values, {methods} methods, {positives} positives", 0.3 + 0.7 * i / len(points))
-        trials = QUICK_TRIALS if quick else TRIALS
+        progress(f"p-values, {methods} methods, {positives} positives", 0.3 + 0.4 * i / len(points))
         sizes.append(rejections(methods, positives, trials=trials, seed=seed))
-    results = {"rate": RATE, "lone": lone, "drawn": many, "p_values": sizes}
+    tied = list[Row]()
+    for i, positives in enumerate(POSITIVES):
+        progress(f"p-values, scores of yes or no, {positives} positives", 0.7 + 0.3 * i / len(POSITIVES))
+        tied += [rejections(2, positives, kind, trials=trials // 4, seed=seed) for kind in TIED]
+    results = {"rate": RATE, "lone": lone, "drawn": many, "p_values": sizes, "tied": tied}
     return Study(name="alarms", title=TITLE, results=results, page=_page(results))
 
 
@@ -136,20 +141,32 @@ def _drawn(
     return lambda level: intervals(published, mechanism, level=level, bounded=True, largest=told, sizes=sizes)
 
 
-def rejections(methods: int, positives: int, *, trials: int, seed: int) -> Row:
-    """How often a test at 10 % separates equally good methods: errors in common, and scales that differ."""
+def rejections(methods: int, positives: int, kind: str = "", *, trials: int, seed: int) -> Row:
+    """How often a test at 10 % separates equally good methods: errors in common, and scales that differ.
+
+    A `kind` has scores of yes or no; by value, positives have weights; in clusters, two positives and their errors
+    belong together.
+    """
     rng = np.random.default_rng((seed, methods, positives))
     positive = np.arange(positives + NEGATIVES) < positives
-    found = {"p": 0, "randomised p": 0}
+    pairs = np.where(positive, np.arange(len(positive)) % -(-positives // 2), np.arange(len(positive)) % 60)
+    cluster = pairs if "clusters" in kind else None
+    found = {"as printed": 0, "without drawing": 0}
     for _ in range(trials):
-        own = rng.normal(size=(methods, len(positive)))
-        scores = (rng.normal(size=len(positive)) + own + 1.5 * positive) * np.geomspace(1, 9, methods)[:, None]
-        p = leads(positive, scores, exchanges=EXCHANGES, rng=rng).min()
-        found["p"] += p <= RATE
-        if is_scarce(positive):
-            p = leads(positive, scores, exchanges=EXCHANGES, rng=rng, randomised=True).min()
-        found["randomised p"] += p <= RATE
-    return {"methods": methods, "positives": positives, **{name: count / trials for name, count in found.items()}}
+        common, own = rng.normal(size=len(positive)), rng.normal(size=(methods, len(positive)))
+        if cluster is not None:
+            own = np.sqrt(0.5) * (own + rng.normal(size=(methods, cluster.max() + 1))[:, cluster])
+        scores = (common + own + 1.5 * positive) * np.geomspace(1, 9, methods)[:, None]
+        about: dict[str, Any] = {"exchanges": EXCHANGES, "rng": rng, "cluster": cluster}
+        about["value"] = np.exp(rng.normal(size=len(positive))) if "value" in kind else None
+        scores = (scores > 0).astype(float) if kind else scores
+        plain = leads(positive, scores, **about).min()
+        scarce = is_scarce(positive, cluster)
+        found["as printed"] += (leads(positive, scores, **about, randomised=True).min() if scarce else plain) <= RATE
+        found["without drawing"] += plain <= RATE
+    said = {"scores": kind} if kind else {}
+    sizes = {name: count / trials for name, count in found.items()}
+    return {"methods": methods, "positives": positives, **said, **sizes}
 
 
 def _page(results: Mapping[str, Any]) -> Page:
@@ -173,9 +190,12 @@ def _page(results: Mapping[str, Any]) -> Page:
                 f"Share of data sets in which the smallest p-value is at most {100 * RATE:.0f} %, with {NEGATIVES} "
                 "negatives. One or two positives cannot tell two methods apart: every exchange of names has the same "
                 "lead, so that the p-value of an exact test is never small. Its randomised form, which draws among "
-                "leads that are equal, has the level that it states and says nothing beyond it."
+                "leads that are equal, has the level that it states and says nothing beyond it. It is printed with up "
+                "to six positives, and the p-value without drawing beside it."
             ),
             _table(results["p_values"], "Sizes of tests"),
+            Prose("If many cases share a score, negatives change their names as well."),
+            _table(results["tied"], "Sizes of tests where scores are yes or no"),
         ],
         "How often what did not happen is reported.",
     )

@@ -112,16 +112,31 @@ def exceptions(
     options: dict[str, Any],
     columns: dict[str, str] | None = None,
     calendar: str | None = None,
+    periods: int | None = None,
 ) -> dict[str, Any]:
-    """The exception report on a panel of series; `columns` are what ours are called in it and in the calendar."""
+    """The exception report on a panel of series, or a backtest of past `periods`, with its files.
+
+    `columns` are what ours are called in the panel and in the calendar.
+    """
+    from discreet.change.backtest import backtest_changes
     from discreet.change.exceptions import exception_report
     from discreet.change.tidy import in_our_names, renamed
+    from discreet.report.changes import backtest_page, exception_page
+    from discreet.report.page import Table
+    from discreet.studies.study import comma_separated
 
     rows, made = in_our_names(panel, forecasts, columns or {})
     theirs = {ours: name for ours, name in (columns or {}).items() if ours == "t" != name}
     days = None if calendar is None else renamed(calendar, theirs, what="calendar")
-    found = exception_report(rows, made, calendar=days, **options)
-    return found.to_dict() | {"summary": found.summary()}
+    if periods is None:
+        found = exception_report(rows, made, calendar=days, **options)
+        page, every = exception_page(found), found.rows
+    else:
+        past = backtest_changes(rows, made, calendar=days, periods=periods, **options)
+        page, every = backtest_page(past), [{**row, "series": ", ".join(row["series"])} for row in past.rows]
+    said = found if periods is None else past
+    files = {"report.html": page.html(), "list.csv": comma_separated(Table.of(every, ""))}
+    return said.to_dict() | {"summary": said.summary(), "files": files}
 
 
 def fit(formula: str, data: str) -> dict[str, Any]:

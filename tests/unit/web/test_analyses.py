@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 from starlette.datastructures import FormData, UploadFile
 
+from discreet.change.backtest import backtest_changes
 from discreet.change.exceptions import exception_report
 from discreet.errors import DataError
 from discreet.lmm import mixed
@@ -50,6 +52,38 @@ def test_an_exception_report(client: Any, staffed: Any, csrf: Any, panel: Any, t
     assert found.summary() in html.unescape(page.text)
     other, _ = staffed("anna")
     assert other.get(answer.headers["location"]).status_code == 404
+
+
+def test_a_report_and_a_backtest_as_files(client: Any, staffed: Any, csrf: Any, panel: Any, tmp_path: Any) -> None:
+    """By value, and past lists: what is downloaded is what the functions give, to whoever asked alone."""
+    for name, (_, text) in panel.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    both = tmp_path / "panel.csv", tmp_path / "forecasts.csv"
+    form = {"csrf": csrf(client), "cutoff": "0.9", "capacity": "5", "direction": "increase", "by_value": "yes"}
+    asked = {"cutoff": 0.9, "capacity": 5, "direction": "increase", "by_value": True}
+    valued, past = exception_report(*both, **asked), backtest_changes(*both, periods=3, **asked)
+    for kind, found, word in (("report", valued, "flagged"), ("backtest", past, "alarms were right")):
+        made = client.post("/changes", data=form | {"kind": kind, "periods": "3"}, files=panel, headers=ORIGIN).headers[
+            "location"
+        ]
+        text = html.unescape(client.get(made).text)
+        assert found.summary() in text and word in text and f"discreet changes {kind} panel.csv" in text
+        assert "--by-value" in text and ("--periods 3" in text) == (kind == "backtest")
+        numbers = client.get(f"{made}/results.json")
+        assert (
+            numbers.json()["rows"] == json.loads(json.dumps(found.to_dict()["rows"])) and "files" not in numbers.json()
+        )
+        listed = client.get(f"{made}/list.csv")
+        assert listed.text.splitlines()[0].startswith("rank," if kind == "report" else "t,")
+        assert len(listed.text.splitlines()) == 1 + len(found.rows)
+        page = client.get(f"{made}/report.html")
+        assert found.summary()[:60] in html.unescape(page.text)
+        for each in (numbers, listed, page):
+            assert each.headers["content-disposition"].startswith("attachment")
+        assert client.get(f"{made}/other.txt").status_code == 404
+        assert staffed("anna")[0].get(f"{made}/list.csv").status_code == 404
+    for wrong in ({"kind": "guess"}, {"periods": "0"}, {"by_value": "perhaps"}):
+        assert client.post("/changes", data=form | wrong, files=panel, headers=ORIGIN).status_code == 409
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ from discreet.web.uploads import ACCEPT, kept
 router = APIRouter(include_in_schema=False)
 Analyst = Annotated[Person, Depends(needs("analyse"))]
 FARTHEST, LONGEST = 120, 200
+KINDS = ("report", "backtest")
+FILES = {"report.html": "text/html", "list.csv": "text/csv", "results.json": "application/json"}
 OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
     "horizon": (
         "1",
@@ -62,6 +65,13 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
         name: ("", lambda text: len(text) <= LONGEST, "a few columns with commas between, or nothing")
         for name in ("indicators", "known")
     },
+    "by_value": ("", lambda text: text in ("", "yes"), "'yes', or nothing"),
+    "kind": ("report", lambda text: text in KINDS, f"one of {', '.join(KINDS)}"),
+    "periods": (
+        "24",
+        lambda text: bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= FARTHEST,
+        f"a whole number of past lists, 1 to {FARTHEST}",
+    ),
     "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
@@ -70,7 +80,9 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
 COLUMNS = {"series": "series", "time": "t", "value": "value", "method": "method", "forecast": "forecast"}
 """Columns by what the form calls them, with our names, which are the usual ones."""
 
-LATER: dict[str, Any] = {"warning": "", "right_limits": None, "history": [], "choices": [], "details": []}
+LATER: dict[str, Any] = {
+    "warning": "", "right_limits": None, "history": [], "choices": [], "details": [], "gaps": [], "files": {},
+}  # fmt: skip
 """Keys that are missing in reports kept by earlier versions."""
 
 TOP, MOST = 25, 500
@@ -171,8 +183,11 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
             )
         columns = {ours: str(form.get(key, "")).strip()[:LONGEST] or ours for key, ours in COLUMNS.items()}
         sent = {field: files.get(field) for field in ("panel", "forecasts", "calendar")}
-        found = confined("exceptions", sent | {"options": options, "columns": columns})
-    title = f"Large {'change' if options['direction'] == 'both' else options['direction']}s ahead"
+        asked = {key: value for key, value in options.items() if key not in ("kind", "periods")}
+        past = options["periods"] if options["kind"] == "backtest" else None
+        found = confined("exceptions", sent | {"options": asked, "columns": columns, "periods": past})
+    what = f"Large {'change' if options['direction'] == 'both' else options['direction']}s"
+    title = f"{what} ahead" if past is None else f"{what}: {len(found['rows'])} past lists"
     return analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
 
 
@@ -198,6 +213,8 @@ def _options(form: FormData) -> dict[str, Any]:
         "cost_ratio": float(given["cost_ratio"]),
         "capacity": int(given["capacity"]) if given["capacity"] else None,
         "season": int(given["season"]) if given["season"] else None,
+        "by_value": given["by_value"] == "yes",
+        "periods": int(given["periods"]),
         **{
             key: [name.strip() for name in given[key].split(",") if name.strip()]
             for key in ("hierarchy", "indicators", "known")
@@ -205,15 +222,34 @@ def _options(form: FormData) -> dict[str, Any]:
     }
 
 
-@router.get("/changes/{name}", dependencies=[InTurn])
-def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
-    kept_result = analyses.get(here.store, "exceptions", name, asking)
-    if kept_result is None:
+def _kept(here: Here, asking: Person, name: str) -> dict[str, Any]:
+    found = analyses.get(here.store, "exceptions", name, asking)
+    if found is None:
         raise HTTPException(
             404, f"You have no report {name[:64]!r}. Reports are open to their owner. See Large changes."
         )
+    return found
+
+
+@router.get("/changes/{name}/{file}", dependencies=[InTurn])
+def downloaded(here: At, asking: Asking, name: str, file: str) -> Response:
+    """A report as a file: its page, its list, or all of its numbers."""
+    result = _kept(here, asking, name)["result"]
+    files = dict(result.pop("files", {}))
+    if file not in FILES or not files:
+        raise HTTPException(404, "This report has no such file. Its page has links to those that it has.")
+    text = json.dumps(result, indent=2, ensure_ascii=False) if file == "results.json" else files[file]
+    about = {"content-disposition": f'attachment; filename="{name}-{file}"'}
+    return Response(text, media_type=f"{FILES[file]}; charset=utf-8", headers=about)
+
+
+@router.get("/changes/{name}", dependencies=[InTurn])
+def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
+    kept_result = _kept(here, asking, name)
     result = LATER | kept_result["result"]
-    result["options"] = {"capacity": None} | result["options"]
+    result["options"] = {"capacity": None, "kind": "report"} | result["options"]
+    if result["options"]["kind"] == "backtest":
+        return _backtested(request, result, kept_result)
     flagged = [row for row in result["rows"] if row["flag"]]
     table = Table(
         ("rank", "series", "recent", "period", "last value", "forecast", "chance", "why", "alarms before"),
@@ -241,7 +277,57 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         repeated=Table.of(repeated, "Not listed twice: their change is mostly that of one on the list, or of a return"),
         again=len(repeated),
         flagged=len(flagged),
+        gaps=Table.of(result["gaps"][:200], f"{len(result['gaps'])} ranked series lack periods, which are passed over"),
+        options=_spelled(result["options"]),
     )
+
+
+RANKINGS = {"right": "this list", "naive": "naive forecast", "last_change": "last change", "by_lot": "by lot"}
+
+
+def _backtested(request: Request, result: dict[str, Any], kept_result: dict[str, Any]) -> Response:
+    """Past lists, and what happened."""
+    rankings = [
+        (name, sum(row[key] for row in result["rows"]), f"{100 * result['precision'][key]:.1f} %")
+        for key, name in RANKINGS.items()
+    ]
+    rows = [
+        {
+            "period": row["t"],
+            "method": row["method"],
+            "flagged": row["flagged"],
+            "right, expected": f"{row['expected']:.1f} ({row['low']} to {row['high']})",
+            "right": row["right"],
+            "all large changes": row["large"],
+            "naive": row["naive"],
+            "last change": row["last_change"],
+        }
+        for row in result["rows"]
+    ]
+    return page(
+        request,
+        "backtest.html",
+        result=result,
+        kept=kept_result,
+        rankings=Table(("ranking", "right alarms", "precision"), rankings, "Lists of the same size by other rankings"),
+        table=Table.of(rows, "Each past list, as the report would have made it then"),
+        flagged=sum(row["flagged"] for row in result["rows"]),
+        right=sum(row["right"] for row in result["rows"]),
+        expected=sum(row["expected"] for row in result["rows"]),
+        options=_spelled(result["options"]),
+    )
+
+
+def _spelled(options: dict[str, Any]) -> str:
+    """The options of a report as a command has them, those that are not usual."""
+    said = [f"--direction {options['direction']}", f"--horizon {options['horizon']}", f"--cutoff {options['cutoff']}"]
+    said.append(f"--capacity {options['capacity']}" if options["capacity"] else f"--cost-ratio {options['cost_ratio']}")
+    said += [f"--{key} {','.join(options[key])}" for key in ("hierarchy", "indicators", "known") if options.get(key)]
+    said += [f"--gaps {options['gaps']}"] if options.get("gaps", "skip") != "skip" else []
+    said += [f"--season {options['season']}"] if options.get("season") else []
+    said += ["--by-value"] if options.get("by_value") else []
+    said += [f"--periods {options['periods']}"] if options["kind"] == "backtest" else []
+    return " ".join(said)
 
 
 def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:

@@ -167,6 +167,8 @@ def _read(
     # The whole file decides a column's type, so that codes with leading zeros stay text.
     # What begins with '#' is a row like any other, and only '"' quotes.
     fixed = {"header": "true", "sample_size": "-1", "comment": "''", "quote": "'\"'", "escape": "'\"'"}
+    # A date is written in one way. DuckDB would guess between others, and take 31/01/20 for a day of 2031.
+    fixed["dateformat"] = "'%Y-%m-%d'"
     options = fixed | {"auto_type_candidates": _list(TYPES)} | dict(how) | more
     path = _literal(text)
     return connection.sql(f"SELECT * FROM read_csv({path}, {', '.join(f'{k} = {v}' for k, v in options.items())})")

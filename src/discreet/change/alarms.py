@@ -18,7 +18,14 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import calibration, roc
 from discreet.change.calibration import Periods, RightAlarms
-from discreet.change.operating import OperatingPoint, calibrated, check_prevalence, operating_point, rates_left_out
+from discreet.change.operating import (
+    OperatingPoint,
+    calibrated,
+    check_costs,
+    check_prevalence,
+    operating_point,
+    rates_left_out,
+)
 from discreet.change.roc import Curve, Range
 from discreet.errors import DataError
 from discreet.faults import Argument
@@ -48,6 +55,7 @@ class ListLength:
                 "Give for example 20.",
                 about="capacity",
             )
+        check_costs(self.cost_ratio)
 
 
 @dataclass(frozen=True, slots=True)

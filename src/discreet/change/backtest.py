@@ -108,7 +108,8 @@ class Backtest(Result):
     @property
     def _unknown(self) -> str:
         gone = sum(row["unknown"] for row in self.rows)
-        return f" {gone} alarms were of series that ended or lacked the period, and count as false." if gone else ""
+        alarms = "alarm was of a series" if gone == 1 else "alarms were of series"
+        return f" {gone} {alarms} without an outcome, ended or with a gap there, and count as false." if gone else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What goes to JSON."""

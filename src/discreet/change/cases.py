@@ -20,9 +20,12 @@ from discreet.change import standards, tidy
 from discreet.change.calendar import calendar
 from discreet.change.panel import Gaps, TidyPanel, named, read_panel, spelled, told
 from discreet.errors import DataError
-from discreet.faults import Argument
+from discreet.faults import Argument, Spelled
 
 Missing: TypeAlias = Literal["refuse", "drop"]
+DROPPED = Spelled(
+    "leave them out with missing='drop'", command="leave them out with --missing drop", form="leave these methods out"
+)
 OPTIONAL = ("horizon", "origin", "quantile", "sample")
 
 
@@ -97,6 +100,15 @@ def cases(
         )
     held = read_panel(panel, gaps=gaps, until=until)
     asked, methods, matrix = _read(forecasts)
+    endless = np.flatnonzero(np.isinf(matrix).any(axis=0))
+    if len(endless):
+        whose = asked["series"].known[np.unique(asked["series"].code[endless])]
+        raise DataError(
+            f"Forecasts are infinite in {len(endless):,} rows: {told(whose)}.",
+            "A forecast is a finite number.",
+            "Correct them, or leave these rows out.",
+            about="forecasts",
+        )
     asked, matrix, declared = _at(asked, matrix, held, horizon)
     asked, matrix = _of_series(asked, matrix, held)
     row = np.searchsorted(held.names, asked["series"].known)[asked["series"].code]
@@ -122,7 +134,7 @@ def cases(
             f"Method {result.methods[worst]!r} forecasts {counts[worst]} of {len(result)} cases, and not "
             f"those of {told(names)}.",
             "Methods are compared on the same cases.",
-            "Forecast the rest, or leave them out with missing='drop'.",
+            ("Forecast the rest, or ", DROPPED, "."),
             about="forecasts",
         )
     return result.select(covered)
@@ -246,10 +258,10 @@ def _aligned(held: TidyPanel, row: Integers, target: Integers, periods: np.ndarr
     between = ~inside & (column < len(held.periods))
     if between[target].any():
         raise DataError(
-            f"{int(between[target].sum())} forecasts are for periods between those of the panel: "
-            f"{told(np.unique(held.names[row[between[target]]]))}.",
-            "The panel has no row there.",
-            "Fill the gaps.",
+            f"{int(between[target].sum())} forecasts are for periods between those of the panel, such as "
+            f"{spelled(periods[target[between[target]][0]])}: {told(np.unique(held.names[row[between[target]]]))}.",
+            f"The panel has periods such as {' and '.join(spelled(each) for each in held.periods[-2:])}.",
+            "Label forecasts as the panel does, or fill its gaps.",
             about="forecasts",
         )
     place = column[target]

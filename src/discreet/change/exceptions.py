@@ -30,6 +30,7 @@ from discreet.change.roc import Curve, Range
 from discreet.change.scored import Gold, Scale, Scored
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
+from discreet.faults import Spelled
 from discreet.progress import Progress, silent
 from discreet.results import Result, rows_table, tidy_table
 
@@ -223,11 +224,18 @@ class ExceptionReport(Result):
         }
 
 
+UNRANKED = Spelled(
+    "Check the values, relax the rules, or say what gaps mean (`gaps`).",
+    command="Check the values, relax --shortest or --zeros, or say what gaps mean with --gaps.",
+    form="Check the values, or say what a period means that a series lacks.",
+)
+
 KINDS = {
     "ended": "ended before the panel",
     "apart": "of another frequency, with an infinite value or with rows after the others' end",
     "gaps": "with gaps that are many or recent",
     "return": "had a large change the other way at the origin, and a return counts as no discovery",
+    "unforecast": "without a forecast",
     "unjudged": "cannot be judged: too short, constant, discontinued or intermittent",
 }
 
@@ -363,11 +371,12 @@ def exception_report(
 
 def _check(teach: Scored, rank: Scored, aside: list[dict[str, Any]]) -> None:
     if not len(rank.cases):
+        aside = [row for row in aside if row["kind"] != "unforecast"]
         names = told(named(range(len(aside)), lambda k: f"{aside[k]['series']} ({aside[k]['why']})"))
         raise DataError(
             f"No series of the coming period can be ranked{f': {names}' if aside else ''}.",
-            "Forecasts are of past periods and of the coming one.",
-            "Relax the rules, or check the values." if aside else "Add forecasts of the coming period.",
+            "A series is ranked if it has a forecast and its history lets a change be measured.",
+            (UNRANKED if aside else "Add forecasts of the coming period.",),
             about="panel" if aside else "forecasts",
         )
     if not len(teach.cases):

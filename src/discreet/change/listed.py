@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def set_aside(every: Cases, scored: Scored, direction: Direction) -> list[dict[s
     rest = [
         ("unjudged", [(name, why) for name, why, gaps in scored.unjudged if not gaps]),
         ("gaps", [(name, why) for name, why, gaps in scored.unjudged if gaps]),
+        ("unforecast", [(str(name), "has no forecast of the coming period") for name in _silent(every)]),
         ("ended", [(name, f"ended at {end}, before the panel") for name, end in every.ended]),
         ("apart", every.panel.set_aside),
     ]
@@ -46,6 +48,13 @@ def set_aside(every: Cases, scored: Scored, direction: Direction) -> list[dict[s
         for kind, listed in rest
         for name, why in listed
     ]
+
+
+def _silent(every: Cases) -> np.ndarray:
+    """The names of series that go on to the panel's end, and that nobody forecasts from there."""
+    there = np.zeros(len(every.panel), bool)
+    there[every.row[every.coming]] = True
+    return np.asarray(every.panel.names[~there & (every.panel.last == len(every.panel.periods) - 1)])
 
 
 def gaps(coming: Scored) -> list[dict[str, Any]]:
@@ -108,6 +117,12 @@ def details(teach: Scored, rank: Scored, found: Alarms, period: Integers) -> lis
             }
         )
     return details
+
+
+def chance(row: Mapping[str, Any]) -> str:
+    """The chance of a row of the list with its limits, in words."""
+    told, low, high = ("< 1 %" if row[key] < 0.005 else f"{100 * row[key]:.0f} %" for key in ("chance", "low", "high"))
+    return told if high == "< 1 %" else f"{told} ({low.replace('< 1', '0')} to {high})"
 
 
 def _signed(value: float) -> str:

@@ -21,6 +21,7 @@ from discreet.change.forecasters import forecast_cases
 from discreet.change.indicators import NAMES, Beside
 from discreet.change.judged import Rules
 from discreet.change.levels import Branches, Unrepeated, branching
+from discreet.change.operating import check_prevalence
 from discreet.change.panel import Gaps, read_panel
 from discreet.change.roc import Range
 from discreet.change.scored import Gold, Scored, score
@@ -48,6 +49,10 @@ class Rule:
     prevalence: float | None = None
     by_value: bool = False
     past: int = 24
+
+    def __post_init__(self) -> None:
+        if self.prevalence is not None:
+            check_prevalence(self.prevalence)
 
 
 @dataclass(frozen=True, slots=True)

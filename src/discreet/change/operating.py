@@ -15,6 +15,7 @@ from discreet.arrays import Integers, Mask, Vector
 from discreet.change import roc
 from discreet.change.roc import Curve
 from discreet.errors import DataError
+from discreet.faults import Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,7 @@ def operating_point(
     for serious violent crime. Nothing is flagged if no rule is worth its alarms.
     """
     check_prevalence(prevalence)
-    if not cost_ratio > 0 or not np.isfinite(cost_ratio):
-        raise DataError(
-            f"Cost ratio {cost_ratio:g} is not positive.",
-            remedy="Say how many false alarms one miss is worth.",
-            about="cost_ratio",
-        )
+    check_costs(cost_ratio)
     if not 0 <= fpr_limit <= 1:
         raise DataError(
             f"False positive limit {fpr_limit:g} is outside [0, 1].", remedy="Give for example 0.2.", about="fpr_limit"
@@ -91,6 +87,17 @@ def rates_left_out(
         point = operating_point(curve, prevalence=prevalence, cost_ratio=cost_ratio, fpr_limit=fpr_limit)
         flagged[out] = past[out] >= point.threshold
     return float(flagged[~positive].mean()), float(flagged[positive].mean())
+
+
+def check_costs(cost_ratio: float) -> None:
+    """Refuse what is no number of false alarms."""
+    if not cost_ratio > 0 or not np.isfinite(cost_ratio):
+        raise DataError(
+            (Argument("cost_ratio", cost_ratio), " is no number of false alarms that a miss is worth."),
+            "It is above 0.",
+            "Give for example 10.",
+            about="cost_ratio",
+        )
 
 
 def check_prevalence(prevalence: float) -> None:

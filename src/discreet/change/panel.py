@@ -198,6 +198,8 @@ def _until(t: tidy.Labels, until: Any) -> Mask:
     kind = t.known.dtype
     try:
         end = np.array([until]).astype(kind)[0] if kind.kind in "iufM" else str(until)
+        if kind.kind == "M" and re.fullmatch(r"\d{4}(-\d\d)?", str(until)):  # a month or a year is all of it
+            end = (np.datetime64(str(until)) + 1).astype(kind) - np.timedelta64(1, "us" if kind == "M8[us]" else "D")
         within = np.asarray(t.known <= end)
     except (TypeError, ValueError):
         raise DataError(

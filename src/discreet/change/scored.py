@@ -56,6 +56,7 @@ class Gold:
                 "Use 'changes' unless forecasts of many origins are there.",
                 about="scale",
             )
+        standards.check(self.cutoff, self.direction, self.policy, self.regression, self.lag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,13 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
 
 
 def _unjudged(cases: Cases, k: int, why: int, rules: Rules) -> tuple[str, str, bool]:
-    lacks = cases.panel.lacks(int(cases.row[k])) if why == judged.GAPS else {}
-    which = f" ({lacks['missing']} of {lacks['of']} periods, the last in {lacks['last']})" if lacks else ""
-    return str(cases.series[k]), judged.said(why, rules) + which, why == judged.GAPS
+    if why != judged.GAPS:
+        return str(cases.series[k]), judged.said(why, rules), False
+    lacks = cases.panel.lacks(int(cases.row[k]))
+    many = lacks["missing"] > rules.missing * lacks["of"]
+    rule = f"more than {100 * rules.missing:.0f} %" if many else f"within its last {rules.unbroken}"
+    said = f"gaps: it lacks {lacks['missing']} of {lacks['of']} periods, the last in {lacks['last']}: {rule}"
+    return str(cases.series[k]), said, True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
+from discreet.faults import Argument
 
 Policy: TypeAlias = Literal["relative", "absolute"]
 Direction: TypeAlias = Literal["decline", "increase", "both"]
@@ -74,6 +75,24 @@ class Standard:
     regression: Mask
     kept: Mask
     threshold: float
+
+
+def check(cutoff: Cutoff, direction: Direction, policy: Policy, regression: Regression, lag: int) -> None:
+    """Refuse what is no gold standard, before anything is computed."""
+    for name, given, known in (
+        ("direction", direction, get_args(Direction)),
+        ("policy", policy, get_args(Policy)),
+        ("regression", regression, get_args(Regression)),
+    ):
+        if given not in known:
+            raise DataError(
+                (Argument(name, given), " is not known."), f"It is one of {', '.join(known)}.", f"Use {known[0]!r}.",
+                about=name,
+            )  # fmt: skip
+    for side in ONE_DIRECTION:
+        limit(cutoff, side)
+    if lag < 1:
+        raise DataError(f"Changes over {lag} periods make no sense.", remedy="Give a lag of 1 or more.", about="lag")
 
 
 def baseline(histories: Sequence[Vector], *, lag: int = 1) -> AtOrigin:

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet import frames
 from discreet.arrays import Integers
+from discreet.change.calendar import calendar
 from discreet.change.numerals import read_numbers
 from discreet.errors import DataError, concerning
 from discreet.faults import Spelled
@@ -41,12 +42,17 @@ OTHER_NAMES = Spelled(
     form="Write their names under 'Columns of these files'.",
 )
 
-ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
+ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 ZONE = re.compile(r"(Z|:\d\d.*[+-]\d\d:?\d\d)$")
 WHOLE = re.compile(r"0|[1-9]\d{0,17}")
-SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ T](\d\d?:\d\d(?::\d\d)?))?")
+TWO_DIGITS = re.compile(r"\d{1,2}[/.-]\d{1,2}[/.-]\d\d(?: .*)?")
 MONTH_YEAR = re.compile(r"(?P<part>0?[1-9]|1[0-2])[/.-](?P<year>\d{4})")
+YEAR_MONTH = re.compile(r"(?P<year>\d{4})[ -]?[Mm](?P<part>0?[1-9]|1[0-2])")
 QUARTER_YEAR = re.compile(r"(?:[Qq](?P<part>[1-4])|(?P<plain>[1-4])[Qq])[ /.-]?(?P<year>\d{4})")
+SPREADSHEET, LATEST = np.datetime64("1899-12-30"), 73_050
+"""The day from which spreadsheets count days, and the number of a day in 2100; that of 1970 is the first taken."""
+
 NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y", "%d %b %Y", "%d-%b-%Y")
 
 
@@ -212,7 +218,9 @@ def labels(column: Any, *, name: str, what: str) -> Labels:
     if name in ("series", "method"):
         known = known.astype(str)
     if name in ("t", "origin"):
-        known = _of_days(dates(known))
+        known = _of_days(_counted(dates(known)))
+        if known.dtype.kind == "M" and len(known) and known.min() < np.datetime64("1000"):
+            raise _two_digits(str(known.min())[:10])
     order, place = np.unique(known, return_inverse=True)
     return Labels(order, place[_array(coded.indices)])
 
@@ -224,6 +232,31 @@ def _dated(values: np.ndarray) -> np.ndarray:
             raise _zoned()
         return values.astype("datetime64[us]")
     return values
+
+
+def _two_digits(text: str) -> DataError:
+    return DataError(
+        f"Periods such as {text!r} have years of two digits.",
+        "They can be read in several ways, and a year has four digits.",
+        "Write dates as 2024-01-31.",
+        about="time",
+    )
+
+
+def _counted(known: np.ndarray) -> np.ndarray:
+    """Days as spreadsheets number them, as dates: whole numbers at uneven steps that are days of a calendar."""
+    if known.dtype.kind not in "iu" or len(known) < 3:
+        return known
+    ordered = np.unique(known)
+    uneven = len(np.unique(np.diff(ordered))) > 1
+    first = int((np.datetime64("1970-01-01") - SPREADSHEET).astype(int))
+    if not uneven or ordered[0] < first or ordered[-1] > LATEST:
+        return known
+    try:
+        calendar(SPREADSHEET + ordered.astype("timedelta64[D]"))
+    except DataError:
+        return known
+    return np.asarray(SPREADSHEET + known.astype("timedelta64[D]"))
 
 
 def _zoned() -> DataError:
@@ -244,8 +277,8 @@ def _of_days(known: np.ndarray) -> np.ndarray:
 
 
 def dates(known: np.ndarray) -> np.ndarray:
-    """Text that spells days, times, or dates out of order (31/01/2024, 01/2024, Q1 2024, Jan 2024) as dates, and whole
-    numbers as numbers; other labels as they are.
+    """Text that spells days, times, or dates otherwise (31/01/2024, 01/2024, 2024M01, Q1 2024, Jan 2024) as dates, and
+    whole numbers as numbers; other labels as they are.
 
     Refused if their order as text is not that of their numbers.
     """
@@ -255,7 +288,7 @@ def dates(known: np.ndarray) -> np.ndarray:
     if all(map(ISO.fullmatch, spelled)):
         if any(map(ZONE.search, spelled)):
             raise _zoned()
-        return _made([text.replace(" ", "T") for text in spelled], "datetime64[us]")
+        return _made([text.replace(" ", "T").replace("/", "-") for text in spelled], "datetime64[us]")
     if all(map(WHOLE.fullmatch, spelled)):
         return np.array(spelled, np.int64)
     slashed = [SLASHED.fullmatch(text) for text in spelled]
@@ -272,11 +305,18 @@ def dates(known: np.ndarray) -> np.ndarray:
         parts = [
             (found[3], *((found[2], found[1]) if day_first else (found[1], found[2]))) for found in slashed if found
         ]
-        return _made([f"{int(y):04d}-{int(m):02d}-{int(d):02d}" for y, m, d in parts])
-    for pattern, months in ((MONTH_YEAR, 1), (QUARTER_YEAR, 3)):
+        days = [f"{int(y):04d}-{int(m):02d}-{int(d):02d}" for y, m, d in parts]
+        times = [found[4] for found in slashed if found]
+        if not any(times):
+            return _made(days)
+        clock = [f"T{time.zfill(5 if time.count(':') == 1 else 8)}" if time else "" for time in times]
+        return _made([day + time for day, time in zip(days, clock, strict=True)], "datetime64[us]")
+    if all(map(TWO_DIGITS.fullmatch, spelled)):
+        raise _two_digits(spelled[0])
+    for pattern, months in ((MONTH_YEAR, 1), (YEAR_MONTH, 1), (QUARTER_YEAR, 3)):
         read = [found.groupdict() for text in spelled if (found := pattern.fullmatch(text))]
         if len(read) == len(spelled):
-            begun = [(one["year"], months * (int(one["part"] or one["plain"]) - 1) + 1) for one in read]
+            begun = [(one["year"], months * (int(one["part"] or one.get("plain", 0)) - 1) + 1) for one in read]
             return _made([f"{year}-{month:02d}-01" for year, month in begun])
     for form in NAMED_MONTHS:
         try:

@@ -322,11 +322,12 @@ def between(
 
 
 def _show(found: ExceptionReport) -> None:
+    from discreet.change.listed import chance
+
     table = Screen("rank", "series", "period", "last", "forecast", "score", "chance", title=None)
     for row in found.flagged[:SHOWN]:
         numbers = (f"{row[name]:.4g}" for name in ("last", "forecast", "score"))
-        limits = f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)"
-        table.add_row(str(row["rank"]), row["series"], row["t"], *numbers, limits)
+        table.add_row(str(row["rank"]), row["series"], row["t"], *numbers, chance(row))
     if found.flagged:
         Console().print(table)
     if len(found.flagged) > SHOWN:

@@ -8,6 +8,7 @@ from discreet.change.backtest import Backtest
 from discreet.change.compare import Comparison, spelled_cutoff
 from discreet.change.cutoffs import ByCutoff
 from discreet.change.exceptions import ExceptionReport
+from discreet.change.listed import chance
 from discreet.chart import mark, number
 from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
 
@@ -126,7 +127,7 @@ def _flagged(found: ExceptionReport) -> Block:
             row["series"],
             row["last"],
             row["forecast"],
-            f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)",
+            chance(row),
             detail["reason"],
             detail["rank_before"],
             f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
+from discreet.change.listed import chance
 from discreet.change.panel import Gaps
 from discreet.change.sparkline import sparkline
 from discreet.change.standards import Direction
@@ -256,8 +257,27 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         [_listed(row, detail) for row, detail in zip(flagged[:200], result["details"], strict=False)],
         f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
     )
-    past = Table.of(result["history"], "Past lists by the same rule: right alarms expected and found")
-    others = Table.of(result["choices"], "Other lines, other lists: right and false alarms to expect")
+    past = Table(
+        ("period", "flagged", "right, expected", "right", "all large changes"),
+        [
+            (row["t"], row["flagged"], _expected(row["expected"], row), row["right"], row["large"])
+            for row in result["history"]
+        ],
+        "Past lists by the same rule: right alarms expected and found",
+    )
+    others = Table(
+        ("series looked at" if result["options"]["capacity"] else "a miss costs", "flagged", "right", "false"),
+        [
+            (
+                row.get("capacity", row.get("cost_ratio")),
+                row["flagged"],
+                _expected(row["expected_true"], row),
+                f"{row['expected_false']:.1f}",
+            )
+            for row in result["choices"]
+        ],
+        "Other lines, other lists: right and false alarms to expect",
+    )
     repeated = [
         {key: row[key] for key in ("series", "level", "repeats", "chance")}
         for row in result["rows"]
@@ -296,7 +316,7 @@ def _backtested(request: Request, result: dict[str, Any], kept_result: dict[str,
             "period": row["t"],
             "method": row["method"],
             "flagged": row["flagged"],
-            "right, expected": f"{row['expected']:.1f} ({row['low']} to {row['high']})",
+            "right, expected": _expected(row["expected"], row),
             "right": row["right"],
             "all large changes": row["large"],
             "naive": row["naive"],
@@ -330,6 +350,10 @@ def _spelled(options: dict[str, Any]) -> str:
     return " ".join(said)
 
 
+def _expected(number: float, row: dict[str, Any]) -> str:
+    return f"{number:.1f} ({row['low']} to {row['high']})"
+
+
 def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
     """A line of the list; the picture is our own markup, every text in it escaped."""
     return [
@@ -339,7 +363,7 @@ def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
         row["t"],
         row["last"],
         row["forecast"],
-        f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)",
+        chance(row),
         detail["reason"],
         f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",
     ]

@@ -3,9 +3,9 @@
 The data take these steps. A tidy table (`tidy`) becomes a `panel` in the periods of its `calendar`. Forecasts, given or
 made here (`forecasters`), become `cases`. A gold standard marks the large changes (`standards`) and scores the cases
 that can be judged (`judged`, `scored`). ROC analysis on a range of false positive rates compares methods (`compare`:
-`roc`, `bootstrap`, `exchange`, `combine`); past cases teach which coming ones to look at (`alarms`: `operating`,
-`calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that purpose (`pauc`,
-`quantile`, `power`, `regression`, through `rolling`).
+`roc`, `bootstrap`, `exchange`, `combine`); past cases teach which coming ones to look at (`lists`, `alarms`:
+`operating`, `calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that
+purpose (`pauc`, `quantile`, `power`, `regression`, through `rolling`).
 
 accounting   half months and quarters of thirteen weeks
 cutoffs      the same comparison at several cutoffs

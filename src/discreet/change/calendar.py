@@ -142,6 +142,17 @@ def calendar(labels: np.ndarray) -> Calendar:
     return Calendar(labels[-1], rule, float, lambda value: kind.type(round(value) if whole else value))
 
 
+def spelled_days(labels: np.ndarray) -> np.ndarray | None:
+    """The days of labels that spell dates in one way, NaT for labels that do not; None if hardly any does."""
+    kind = labels.dtype.kind
+    texts = [str(label) for label in labels]
+    best: list[datetime.date | None] = []
+    for form in FORMS if kind not in "iuf" else NUMBERS if kind != "f" else ():
+        found = [_date(text, form) for text in texts]
+        best = found if len(found) - found.count(None) > len(best) - best.count(None) else best
+    return np.array(best, "datetime64[D]") if 2 * best.count(None) < len(best) else None
+
+
 def usual_season(labels: np.ndarray) -> int:
     """Periods in a season by the calendar: a day of hours, a week of days, a year of weeks, months or quarters.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import tidy
-from discreet.change.calendar import calendar, completed
+from discreet.change.calendar import calendar, completed, spelled_days
 from discreet.errors import DataError
 from discreet.faults import Argument, Spelled
 
@@ -227,10 +227,15 @@ def _refuse_duplicates(series: tidy.Labels, t: tidy.Labels) -> None:
 
 def _refuse_future(series: tidy.Labels, t: tidy.Labels, until: Any) -> None:
     """Values of dates that have not come yet are plans or forecasts, and would be read as history."""
-    if t.known.dtype.kind != "M" or until is not None:
+    days = t.known if t.known.dtype.kind == "M" else spelled_days(t.known)
+    if days is None:
+        return
+    if days is not t.known and t.known.dtype.kind in "OUT" and np.isnat(days).any():
+        _refuse_spellings(series, t, np.isnat(days))
+    if until is not None:
         return
     today = np.datetime64(datetime.date.today()) + 1  # it may be tomorrow where the data come from
-    coming = t.known.astype("datetime64[M]") > today.astype("datetime64[M]")
+    coming = days.astype("datetime64[M]") > today.astype("datetime64[M]")
     if coming.any():
         owners = series.known[np.unique(series.code[coming[t.code]])]
         raise DataError(
@@ -239,6 +244,21 @@ def _refuse_future(series: tidy.Labels, t: tidy.Labels, until: Any) -> None:
             ("Leave these rows out", UNTIL, "."),
             about="panel",
         )
+
+
+def _refuse_spellings(series: tidy.Labels, t: tidy.Labels, odd: Mask) -> None:
+    """Refuse text that is not spelled in one way: it is not in order of time. Weeks from 00 to 52 are."""
+    usual, *_ = forms = [re.sub(r"\d", "0", str(label)) for label in (*t.known[~odd][:1], *t.known[odd])]
+    if all(form == usual for form in forms):
+        return
+    owners = series.known[np.unique(series.code[odd[t.code]])]
+    raise DataError(
+        f"Most periods are spelled as {t.known[~odd][0]}, and others as {t.known[odd][0]}, in {len(owners):,} series: "
+        f"{told(owners)}.",
+        "Periods of a panel are spelled in one way, so that they have an order.",
+        "Write them alike, or give a file for each frequency.",
+        about="panel",
+    )
 
 
 def _refuse_constant(names: np.ndarray, matrix: Matrix) -> None:

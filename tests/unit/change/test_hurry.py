@@ -109,3 +109,17 @@ def test_small_chances_are_not_called_none():
     assert chance({"chance": 0.001, "low": 0.0, "high": 0.004}) == "< 1 %"
     assert chance({"chance": 0.001, "low": 0.0, "high": 0.05}) == "< 1 % (0 % to 5 %)"
     assert chance({"chance": 0.42, "low": 0.3, "high": 0.5}) == "42 % (30 % to 50 %)"
+
+
+def test_periods_spelled_in_two_ways_and_months_to_come_are_named():
+    rows = panel(n=6)
+    months = rows.assign(t=rows.t.dt.strftime("%Y-%m"))
+    quarters = np.where((rows.series == "s004") & (rows.t.dt.month == 1), rows.t.dt.strftime("%YQ1"), months.t)
+    with pytest.raises(DataError, check=about("panel", naming=("s004", "2015Q1", "2015-01"))):
+        read_panel(months.assign(t=quarters))
+    for spell in ("2095-01", 209501):
+        late = months if isinstance(spell, str) else months.assign(t=months.t.str.replace("-", "").astype(int))
+        more = pd.DataFrame({"series": ["s002"], "t": [spell], "value": [1.0]})
+        with pytest.raises(DataError, check=about("panel", naming=("s002", str(spell)))):
+            read_panel(pd.concat([late, more]))
+        assert len(read_panel(pd.concat([late, more]), until=late.t.max())) == 6

@@ -21,7 +21,7 @@ from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing
 from discreet.change.forecasters import QUICK
 from discreet.change.judged import Rules
-from discreet.change.lists import Listed, Lists, Rule
+from discreet.change.lists import ListRule, Lists, MadeList
 from discreet.change.panel import Gaps, spelled
 from discreet.change.roc import Range, false_positive_range
 from discreet.change.scored import Gold, Scale, Scored
@@ -183,7 +183,7 @@ def backtest_changes(
     if periods < 1:
         raise DataError(f"{periods} periods are not a backtest.", remedy="Ask for 1 or more.", about="periods")
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    rule = Rule(ListLength(capacity, cost_ratio), false_positive_range(fpr), method, prevalence, by_value, past)
+    rule = ListRule(ListLength(capacity, cost_ratio), false_positive_range(fpr), method, prevalence, by_value, past)
     lists = Lists.of(
         panel,
         forecasts,
@@ -230,7 +230,7 @@ def backtest_changes(
     return Backtest(rows, direction, capacity)
 
 
-def _row(made: Listed, direction: Direction) -> dict[str, Any]:
+def _row(made: MadeList, direction: Direction) -> dict[str, Any]:
     now, found = made.rank, made.found
     flagged = found.order[: found.size]
     turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[direction]

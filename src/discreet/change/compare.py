@@ -23,7 +23,7 @@ from discreet.change.judged import Rules
 from discreet.change.kendall import Kendall, kendall
 from discreet.change.panel import Gaps, told
 from discreet.change.roc import Curve, Range
-from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.scored import Gold, Scale, score
 from discreet.change.standards import Cutoff, Direction, Policy, Regression, Standard
 from discreet.chart import Chart
 from discreet.errors import DataError
@@ -215,8 +215,9 @@ class Comparison(Result):
         lo, hi = self.fpr
         positives, undone = int(self.positive.sum()), int(self.standard.regression.sum())
         lines = [
-            f"{positives} large changes in {len(self.positive)} cases at cutoff {spelled_cutoff(self.cutoff)}, "
-            f"horizon {self.horizon} ({undone} cases only undo an opposite jump).",
+            f"{positives} large changes in {len(self.positive)} cases at cutoff "
+            f"{standards.spelled_cutoff(self.cutoff)}, horizon {self.horizon} ({undone} cases only undo an opposite "
+            "jump).",
             f"Partial area for false positive rates {lo:g} to {hi:g}; p: could equal methods differ by as much?",
         ]
         lines += [note for note in (self.note, self.warning) if note]
@@ -259,13 +260,6 @@ class Comparison(Result):
             "methods": self.rows(),
             "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
         }
-
-
-def spelled_cutoff(cutoff: Cutoff) -> str:
-    """A cutoff, or the two of both directions, in words."""
-    if isinstance(cutoff, Mapping):
-        return ", ".join(f"{each:g} ({side}s)" for side, each in cutoff.items())
-    return f"{cutoff:g}"
 
 
 @of_kinds
@@ -345,7 +339,7 @@ def compare_large_changes(
     standard = standards.large_changes(
         found.base, found.cases.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
     )
-    by_name = dict(zip(aligned.methods, _sided(found, gold) if sided else found.scores, strict=True))
+    by_name = dict(zip(aligned.methods, scored.on_its_side(found, gold) if sided else found.scores, strict=True))
     rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
     taken = sorted(set(rules) & set(by_name))
     if taken:
@@ -412,22 +406,6 @@ def _check_ways(direction: Direction, *, sided: bool, resample: Resampled, block
             "Use resample='period' and for example a block of 3.",
             about="block",
         )
-
-
-def _sided(found: Scored, gold: Gold) -> Matrix:
-    """Scores of large changes on the side on which they happened, of all others on their more alarming side."""
-    if found.rises is None:
-        raise DataError(
-            "A right side was asked for, and these forecasts are distributions.",
-            "They state one chance for both directions.",
-            "Compare declines and increases apart.",
-            about="sided",
-        )
-    fall, rise = scored.sides(found.base, gold, found.rises)
-    fell = found.cases.actual < found.base.last + found.base.change_mean
-    if gold.policy == "absolute":
-        fell = found.cases.actual < found.base.level_mean
-    return np.where(found.positive, np.where(fell, fall, rise), np.maximum(fall, rise))
 
 
 def _clusters(made: Cases, kept: Mask, resample: Resampled) -> Integers | None:

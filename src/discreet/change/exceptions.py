@@ -23,7 +23,7 @@ from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing
 from discreet.change.forecasters import QUICK
 from discreet.change.judged import Rules
-from discreet.change.lists import Lists, Rule
+from discreet.change.lists import ListRule, Lists
 from discreet.change.operating import OperatingPoint
 from discreet.change.panel import Gaps, named, told
 from discreet.change.roc import Curve, Range
@@ -315,7 +315,7 @@ def exception_report(
     >>> print(exception_report("panel.csv", capacity=20).summary())                 # doctest: +SKIP
     """
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    rule = Rule(ListLength(capacity, cost_ratio), roc.false_positive_range(fpr), method, prevalence, by_value, past)
+    rule = ListRule(ListLength(capacity, cost_ratio), roc.false_positive_range(fpr), method, prevalence, by_value, past)
     lists = Lists.of(
         panel,
         forecasts,

@@ -30,7 +30,7 @@ from discreet.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ListRule:
     """How a list is made.
 
     Attributes
@@ -56,7 +56,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class MadeList:
     """A list: the cases it was learnt from with their periods from 0, those it ranks, and what was found."""
 
     teach: Scored
@@ -73,7 +73,7 @@ class Lists:
     made: Cases
     scored: Scored
     gold: Gold
-    rule: Rule
+    rule: ListRule
     horizon: int
     given: bool
     tree: Branches | None
@@ -84,7 +84,7 @@ class Lists:
         panel: Any,
         forecasts: Any,
         gold: Gold,
-        rule: Rule,
+        rule: ListRule,
         *,
         lists: int,
         methods: Sequence[str],
@@ -149,7 +149,7 @@ class Lists:
             learnt &= at > origin - self.horizon - self.rule.past
         return tuple(self.scored.select(mask & ~self.scored.impossible) for mask in (learnt, at == origin))  # type: ignore[return-value]
 
-    def at(self, origin: int, parts: tuple[Scored, Scored] | None = None) -> Listed:
+    def at(self, origin: int, parts: tuple[Scored, Scored] | None = None) -> MadeList:
         """The list of an origin."""
         teach, rank = self.parts(origin) if parts is None else parts
         period = np.unique(teach.cases.origin, return_inverse=True)[1]
@@ -167,7 +167,7 @@ class Lists:
             weight=(np.abs(teach.base.level_mean), np.abs(rank.base.level_mean)) if rule.by_value else None,
             pick=pick,
         )
-        return Listed(teach, period, rank, found, pick)
+        return MadeList(teach, period, rank, found, pick)
 
 
 def _place(methods: tuple[str, ...], method: str | None) -> int | None:

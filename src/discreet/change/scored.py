@@ -235,6 +235,22 @@ def sides(base: AtOrigin, gold: Gold, rises: Matrix) -> tuple[Matrix, Matrix]:
     return found[0], found[1]
 
 
+def on_its_side(found: Scored, gold: Gold) -> Matrix:
+    """Scores of large changes on the side on which they happened, of all others on their more alarming side."""
+    if found.rises is None:
+        raise DataError(
+            "A right side was asked for, and these forecasts are distributions.",
+            "They state one chance for both directions.",
+            "Compare declines and increases apart.",
+            about="sided",
+        )
+    fall, rise = sides(found.base, gold, found.rises)
+    fell = found.cases.actual < found.base.last + found.base.change_mean
+    if gold.policy == "absolute":
+        fell = found.cases.actual < found.base.level_mean
+    return np.where(found.positive, np.where(fell, fall, rise), np.maximum(fall, rise))
+
+
 def stated_chance(values: Matrix, levels: Vector | None, down: Vector, up: Vector, direction: Direction) -> Vector:
     """The chance of an outcome beyond `down` or `up` that a distribution states, values of shape (levels, cases)."""
     if levels is None:

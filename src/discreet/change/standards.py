@@ -284,6 +284,13 @@ def limit(cutoff: Cutoff, direction: Direction) -> float:
     return normal_cutoff(cutoff)
 
 
+def spelled_cutoff(cutoff: Cutoff) -> str:
+    """A cutoff, or the two of both directions, in words."""
+    if isinstance(cutoff, Mapping):
+        return ", ".join(f"{each:g} ({side}s)" for side, each in cutoff.items())
+    return f"{cutoff:g}"
+
+
 def normal_cutoff(cutoff: float) -> float:
     """The quantile of a normal law beyond which a change is large, in standard deviations."""
     if not 0.5 < cutoff < 1:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.change.backtest import Backtest
-from discreet.change.compare import Comparison, spelled_cutoff
+from discreet.change.compare import Comparison
 from discreet.change.cutoffs import ByCutoff
 from discreet.change.exceptions import ExceptionReport
 from discreet.change.listed import chance
+from discreet.change.standards import spelled_cutoff
 from discreet.chart import mark, number
 from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
 

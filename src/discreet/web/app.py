@@ -23,6 +23,7 @@ from discreet.web.pages import (
     changes,
     data,
     entrance,
+    exceptions,
     ledger,
     models,
     overview,
@@ -41,7 +42,22 @@ from discreet.web.turns import TooMuch
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1_000_000
-ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, ledger, changes, models, people, api)
+ROUTERS = (
+    entrance,
+    overview,
+    data,
+    plans,
+    utility,
+    review,
+    runs,
+    releases,
+    ledger,
+    changes,
+    exceptions,
+    models,
+    people,
+    api,
+)
 
 
 def create(

@@ -126,6 +126,13 @@ class SummaryRequest:
             sampler=SUMMARY_SAMPLER,
         )
 
+    def _supposed(self) -> list[str]:
+        """The kinds of limits that its answers have."""
+        if isinstance(self.release, PosteriorSection):
+            return [self.release.summary]
+        lags = without_lags(read_formula(self.release.formula, needs_random=False))[1]
+        return ["model", *["lags"] * bool(lags)]
+
     def published(self, folder: Path) -> pa.Table:
         """The answers as they were published, in full where that form is there."""
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
@@ -142,7 +149,7 @@ class SummaryRequest:
                 *estimates(table, self.release.name),
             ],
             short=in_short(table, self.release.name),
-            limits=[LIMITS[self.release.summary if isinstance(self.release, PosteriorSection) else "model"]],
+            limits=[LIMITS[kind] for kind in self._supposed()],
         )
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from discreet.lmm.private.notes import HOLD
+from discreet.caveats import APART
+from discreet.lmm.private.notes import HOLD, UNSTEADY
 
 BAND = (
     "The ends of posterior probabilities and quantiles contain the answer of all rows at once with a probability "
-    "of 95 %, if the model is right. Answers are combined from parts of the rows. If a line is fitted to a curve, "
+    f"of 95 %, if the model is right. {APART.capitalize()}: if those of one group are alike, ends do not hold the "
+    "truth. Answers are combined from parts of the rows. If a line is fitted to a curve, "
     "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
 )
 LIMITS = {
     "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise. "
     f"{HOLD}",
+    "lags": f"{UNSTEADY[0].upper()}{UNSTEADY[1:]}.",
     "probability": BAND,
     "quantile": BAND,
     "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
-    "and prior are right; several of them together do so less often. If the parts of the rows scatter differently "
-    "from the model, a note says so, and the interval should not be trusted.",
+    f"and prior are right and {APART}; several of them together do so less often. If the parts of the rows scatter "
+    "differently from the model, a note says so, and the interval should not be trusted.",
 }
 """What answers of each kind do not say."""
 

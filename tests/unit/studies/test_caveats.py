@@ -47,6 +47,15 @@ def _summaries() -> list[str]:
     ]
 
 
+def _answers() -> list[str]:
+    ask: dict[str, Any] = {"epsilon": 40, "seed": 0}
+    return [
+        *(str(posterior_interval("y ~ x", ROWS, ["x"], **ask).value), LIMITS["interval"]),
+        *(str(posterior_quantile("y ~ x", ROWS, ["x"], probability=0.5, **ask).value), LIMITS["quantile"].lower()),
+        *(str(posterior_probability("y ~ x", ROWS, ["x"], at=0.0, **ask).value), LIMITS["probability"].lower()),
+    ]
+
+
 def _perturbed() -> list[str]:
     offer = objective_perturbation.ask("y ~ x", bounds=(-4, 4), norm=4, penalty=1, epsilon=50).offer(ROWS)
     return [str(offer.check().expected), str(offer.draw(offer.read(None), SeededSource(1)))]
@@ -122,13 +131,16 @@ def _alarms() -> list[str]:
         (_flows, [caveats.CONFIDENTIAL, caveats.TWO]),
         (_finest, [caveats.CHEBYSHEV]),
         (_between, [caveats.TWO]),
-        (_summaries, [caveats.A_LINE, caveats.A_TENTH, caveats.SKEWED]),
+        (_summaries, [caveats.A_LINE, caveats.A_TENTH, caveats.SKEWED, caveats.APART]),
+        (_answers, [caveats.APART]),
         (_perturbed, [caveats.DOUBT]),
         (lambda: _perturbed()[:1], [caveats.ONE_VARIANCE]),
         (_moments, [caveats.DOUBT]),
         (_unmeasured, [caveats.NOT_MEASURED]),
         (lambda: _moments()[:1], [caveats.NOT_SEEN]),
         (_lags, list(fit_kinds.SAID.values())),
+        (lambda: [_lags()[1].split("Variances:")[0]], list(fit_kinds.SAID.values())),  # before the estimates
+        (lambda: [LIMITS["lags"].lower()], [caveats.ONE_MEAN, caveats.AS_CLIPPED]),
         (
             _bayesian,
             [caveats.NORMAL, caveats.A_LINE, caveats.ONE_VARIANCE, caveats.ABOVE_ZERO, caveats.PRIOR, caveats.LEANS],

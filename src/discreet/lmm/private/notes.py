@@ -109,8 +109,8 @@ def unmeasured_flags(
 
 def not_measured(group: str) -> str:
     return CaveatNote(
-        f"effects of {group} are not measured: noise that hides who is protected would hide them, so the whole loss "
-        "goes to fixed effects and the residual variance, which includes theirs. Effects are 0, and "
+        f"effects of {group} are not measured: noise that hides who is protected would hide them, so nothing is spent "
+        "on them, and the residual variance includes theirs. Effects are 0, and "
         "standard errors of fixed effects allow for any variance of theirs that the response's own allows. "
         "Spend more, or give their sums a share under split",
         NOT_MEASURED,
@@ -186,7 +186,9 @@ def hidden_variances(names: Sequence[str], variances: Vector, least: Vector) -> 
     for name, value, limit in zip(names, variances.tolist(), least.tolist(), strict=True):
         note = (
             f"the variance of {name} is hardly seen: under this noise none below {limit:.3g} can be distinguished "
-            "from 0, and it may be far too large. Spend more, or use fewer groups"
+            "from 0, and it may be far too large. Where it is found too small, fixed effects are those of averages "
+            "over groups: an intercept of counts is too high by half of what is missing, coefficients of shares are "
+            "too near to zero. Spend more, or use fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (value < limit)
     return found

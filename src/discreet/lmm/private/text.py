@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.caveats import CaveatNote
 from discreet.lmm.summary import _aligned, estimates
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def summary(fit: PrivateFit) -> str:
     law = "" if fit.family == "gaussian" else f", family {fit.family}"
     lines = [f"Private {kind} (method {fit.method}{law})", f"Formula: {fit.formula}"]
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
+    said = {flag.note for flag in fit.flags}
+    lines += [f"Supposed: {note}" for note in fit.notes if isinstance(note, CaveatNote) and note not in said]
     lines += [] if fit.family == "gaussian" else [f"Dispersion: {fit.sigma2:.5g}"]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
@@ -113,6 +116,5 @@ def summary(fit: PrivateFit) -> str:
         error = se[name]
         table.append([name, f"{value:.6g}", "" if error is None else f"{error:.5g}"])
     lines += _aligned(table, left=1)
-    said = {flag.note for flag in fit.flags}
-    lines += [f"Note: {note}" for note in fit.notes if note not in said]
+    lines += [f"Note: {note}" for note in fit.notes if not isinstance(note, CaveatNote) and note not in said]
     return "\n".join([*lines, "", f"Release {fit.name}: {fit.guarantee}"])

@@ -329,7 +329,7 @@ def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
         return [
             Fault(
                 "quarters",
-                f"{other} is listed after {one}.",
+                f"{other} is listed {'twice' if one == other else f'after {one}'}.",
                 "Quarters are listed in the order of time.",
                 "List the earliest first.",
             )

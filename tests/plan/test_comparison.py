@@ -128,7 +128,9 @@ def test_the_comparison_of_sums_is_near_the_one_on_the_true_amounts(nation: dc.S
     assert min(unknown.by_share_of_cap.values()) < true * 1.1 and max(unknown.by_share_of_cap.values()) > true * 0.9
     assert {group.name for group in unknown.by_size} <= {*CLASSES_OF_SUMS}
     jobs = nation.count(by)
-    told = foreseen(query, ready, jobs.statistics(jobs.prepare(epsilon=2)).counts[:, 0].astype(float))
+    ahead = foreseen(query, ready, jobs.statistics(jobs.prepare(epsilon=2)).counts[:, 0].astype(float))
+    assert ahead is not None and min(ahead.below) < (table.counts < 0).mean() < max(ahead.below)
+    told = ahead.told
     ratios = [float(word) for word in told.split() if word.replace(".", "").isdigit()]
     assert len(ratios) == 3 and min(ratios) < true < max(ratios) and "a tenth, a quarter or a half of the cap" in told
 

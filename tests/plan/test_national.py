@@ -97,6 +97,9 @@ def assert_adds_up(folder: Path, value: str) -> int:
 
 
 def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from discreet.cli.app import app
     from discreet.plan.check import check
     from discreet.plan.reading import read_plan
     from discreet.plan.run import run
@@ -113,9 +116,15 @@ def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path
     for known, cap in zip(check(read_plan(plan)).releases, (False, True), strict=True):
         told = [[note for note in table.notes if "times that of noise infusion" in note] for table in known.tables]
         assert all(len(each) == 1 and ("of the cap" in each[0]) is cap for each in told)
+    employment, payroll = check(read_plan(plan)).releases
+    assert [bool(table.cautions) for table in (employment.tables[0], payroll.tables[0])] == [False, True]
+    shown = CliRunner().invoke(app, ["check", str(plan)], terminal_width=400).output
+    assert shown.startswith("Note: payroll, by naics6, county, ownership: ") and "below zero" in shown.splitlines()[0]
     done = run(plan)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not compared with noise infusion" not in page and "What is supposed" in page
+    drawn = pq.read_table(next((tmp_path / "out" / "payroll").glob("1-*")) / "research.parquet")["sum"].to_numpy()
+    assert f"{100 * (drawn < 0).mean():.0f} % of sums were drawn below zero" in page.replace("\u202f", " ")
     assert assert_adds_up(tmp_path / "out" / "employment", "count") > 5_000
     assert_adds_up(tmp_path / "out" / "payroll", "sum")
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]

@@ -267,6 +267,8 @@ def _print_check(found: PlanCheck) -> None:
                 trades.add_row(escape(label), trade.share, *told)
             for row in _on_public_sizes(table):
                 public.add_row(escape(label), *row)
+    for caution in dict.fromkeys(each for known in found.releases for table in known.tables for each in table.cautions):
+        typer.echo(f"Note: {caution}\n")
     console.print(costs)
     for errors in (by_largest, widths, trades, public):
         if errors.rows:

@@ -47,7 +47,7 @@ def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) ->
         return []
     for entry in lines:
         known = entry.dataset
-        if _words(known) == _words(dataset):
+        if alike(known, dataset):
             why: tuple[str | Argument, ...] = (
                 f"The ledger has a budget of {known!r}, and ",
                 Argument("dataset", dataset),
@@ -73,6 +73,11 @@ def no_budget(dataset: str, unit: str, known: Iterable[Budget]) -> Fault:
     names = "; ".join(f"{each.dataset!r} under {each.unit}" for each in there) or "none"
     remedy = OTHER_UNIT if any(each.dataset == dataset for each in there) else OPEN
     return Fault("dataset", f"{dataset!r} has no budget under {unit}.", f"The ledger has these: {names}.", remedy)
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two names differ in case, spaces or signs alone."""
+    return _words(one) == _words(other)
 
 
 def _words(name: str) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -97,17 +97,24 @@ def compare(
     )
 
 
-def foreseen(query: CountQuery, ready: Prepared, jobs: Vector) -> str:
-    """The same before anything is released, on establishments of public sizes; empty where they would not show it."""
+class Foreseen(NamedTuple):
+    """Before anything is released: the error beside infusion's, and the shares of numbers that are drawn below zero."""
+
+    told: str
+    below: tuple[float, ...]
+
+
+def foreseen(query: CountQuery, ready: Prepared, jobs: Vector) -> Foreseen | None:
+    """The same before anything is released, on establishments of public sizes; None where they would not show it."""
     import pyarrow as pa
 
     jobs = np.floor(jobs[jobs >= 1])
     if _not_comparable(query, jobs):
-        return ""
+        return None
     rng = np.random.default_rng(0)
     jobs = rng.choice(jobs, min(FEW_CELLS, jobs.size), replace=False)
     names = (("kind",), tuple((i,) for i in range(query.levels)), pa.table({"cell": np.arange(len(jobs))}))
-    found = []
+    found, below = [], []
     for share in SHARES_OF_CAP if query.magnitude is not None else (1.0,):
         whole = np.rint(jobs * share * query.step).astype(np.int64)
         counts = np.repeat(whole[:, None] // query.levels, query.levels, axis=1)
@@ -115,11 +122,12 @@ def foreseen(query: CountQuery, ready: Prepared, jobs: Vector) -> str:
         number, sigma = _establishments(jobs, rng), SHAPE.size_sigma if query.magnitude is None else SIGMA_OF_AMOUNTS
         world = same_shape(counts, *names, rng, number=number, sigma=sigma)
         found.append(f"{_ratio(*_errors(query, ready, world, rng, 0)):.2f}")
+        cells = world.cells(unions=ready.mechanism.by_unions)
+        below.append(float((query._draw(ready, cells, SeededSource(0)) < 0).mean()))
     told = f"On simulated establishments of the public sizes the error is {' or '.join(found)} times that of noise "
     told += "infusion, which promises nothing"
-    if query.magnitude is None:
-        return f"{told}."
-    return f"{told}, if a worker adds {shares_told()} of the cap on average."
+    supposed = "" if query.magnitude is None else f", if a worker adds {shares_told()} of the cap on average"
+    return Foreseen(f"{told}{supposed}.", tuple(below))
 
 
 def _errors(

@@ -16,6 +16,7 @@ from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
 from discreet.histories import Histories, read_histories
 from discreet.jobs import Jobs, read_jobs
+from discreet.ledger.openings import alike
 from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
@@ -280,6 +281,13 @@ def shared_data(file: PlanFile) -> Iterator[Fault]:
                     f"{source.dataset!r} and {other.dataset!r} (source {other.name!r}) are the same data. All "
                     f"releases of one data set are paid from one budget. Give both sources the same dataset and "
                     f"budget.",
+                )
+            elif other.dataset != source.dataset and alike(other.dataset, source.dataset):
+                yield Fault(
+                    source.place("budget", "dataset"),
+                    f"{source.dataset!r} and {other.dataset!r} (source {other.name!r}) differ in case, spaces or signs "
+                    "alone. All releases of one data set are paid from one budget. Use one name, or names that cannot "
+                    "be confused.",
                 )
         earlier.append((source, text, mine))
 

@@ -19,7 +19,7 @@ from discreet.plan.comparison import compare, foreseen
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import basic, hash_of, noise, write_parents, write_release
-from discreet.plan.readers import drawn_table, ruled, shown_tables
+from discreet.plan.readers import cut, drawn_table, ruled, shown_tables
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
 from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -141,7 +141,8 @@ class CountRequest:
             expected = sizes.expected(query, ready, level=level) if known and sizes is not None else None
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
             jobs = None if sizes is None else sizes.jobs(query)
-            beside = [] if jobs is None else [told for told in [foreseen(query, ready, jobs)] if told]
+            ahead = None if jobs is None else foreseen(query, ready, jobs)
+            beside = [] if ahead is None else [ahead.told]
             trades = tradeoff(query, asked, level=level)
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
@@ -153,13 +154,11 @@ class CountRequest:
                 widths=widths(query, ready, level=level),
                 tradeoff=trades,
                 expected=expected,
-                notes=(
-                    *self._notes(query, ready),
-                    *([ONE_EACH] if whole else []),
-                    *beside,
-                    *told_advice(trades),
-                ),
+                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else []), *beside, *told_advice(trades)),
             )
+            if self.release.non_negative and ahead is not None:
+                value = "count" if query.magnitude is None else "sum"
+                table = replace(table, cautions=rules.cut_at_zero(self.release.name, query.by, value, ahead.below))
             found.append(table)
         if open_ended := self._without_ends():
             told = "; ".join(", ".join(by) or "nothing" for by in open_ended)
@@ -252,7 +251,7 @@ class CountRequest:
                 )
             )
         shown = shown_tables(self, folder)
-        return Results(counts=found, shown=shown, ruled=ruled(self, shown))
+        return Results(counts=found, shown=shown, ruled=ruled(self, shown), flagged=cut(self, [t.table for t in found]))
 
     def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
         """Notes that a reader of the expected errors needs."""

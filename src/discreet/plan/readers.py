@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,18 @@ def ruled(request: CountRequest, tables: list[ShownTable]) -> list[str]:
         round_to=request.rounding if "basic" in forms else 1,
         research="research" in forms,
     )
+
+
+def cut(request: CountRequest, drawn: Sequence[CountRelease]) -> list[str]:
+    """What the basic form does to numbers near zero, where the research form shows that it does."""
+    if not request.release.non_negative or not {"basic", "research"} <= {*request.source.output.forms}:
+        return []
+    name = request.release.name
+    return [
+        line
+        for table in drawn
+        for line in rules.cut_at_zero(name, table.by, table.value, (float((table.counts < 0).mean()),), drawn=True)
+    ]
 
 
 def drawn_table(request: CountRequest, folder: Path, number: int) -> CountRelease:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MANY_BELOW = 0.1
+"""From this share of numbers below zero on, their bias is told first."""
+
+
 def meaning(rule: Suppress | None) -> str:
     """The addition to a quality flag's description if there is a rule, for readers of the file."""
     return (
@@ -93,3 +97,19 @@ def told(name: str, rule: Suppress | None, *, gone: tuple[int, int], round_to: i
             "rule."
         )
     return found
+
+
+def cut_at_zero(
+    release: str, by: Sequence[str], value: str, below: Sequence[float], *, drawn: bool = False
+) -> tuple[str, ...]:
+    """What a form without numbers below zero does to those near zero; `below` are shares of all, known or foreseen."""
+    if max(below) < MANY_BELOW:
+        return ()
+    least, most = (f"{100 * share:.0f}" for share in (min(below), max(below)))
+    share = f"{most} %" if least == most else f"{least} to {most} %"
+    came = "were drawn" if drawn else "will be drawn, on simulated establishments of the public sizes,"
+    return (
+        f"{release}, by {', '.join(by) or 'nothing'}: {share} of {value}s {came} below zero. The basic form shows none "
+        f"below zero, so {value}s near zero, and totals of few such {value}s, are too large on average, in trials by "
+        "up to 1.6 standard errors. With `non_negative = false` no number is cut and no total has a bias.",
+    )

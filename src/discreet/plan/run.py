@@ -35,6 +35,7 @@ from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
+from discreet.plan.standing import standings
 from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.plan.summaries import SummaryRequest
 from discreet.privacy.losses import Loss
@@ -158,6 +159,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     if dry_run:
         return RunResult(found, folder, {}, tuple(each.before for each in found.spending))
     _try_out(file, folder)
+    _refuse_copies(file, contents)
     if waiting:
         note.write(held)
     with Ledger.open(file.ledger) as ledger:
@@ -264,6 +266,32 @@ def _rows_of(requests: Sequence[SummaryRequest], data: Confidential) -> Fingerpr
     found = [content_of_rows(data.table(responses), response) for response in responses]
     there = [each for each in found if each is not None]
     return reduce(or_, there) if there else None
+
+
+def _refuse_copies(file: PlanFile, contents: dict[str, Content]) -> None:
+    """Refuse the same rows under two names of one plan before a ledger is made or a budget opened for one of them."""
+    if len(file.accounts) == 1:
+        return
+    known, _ = standings(file)
+    earlier: dict[str, str] = {}
+    for name, source in file.accounts.items():
+        content = contents.get(source.name)
+        if content is None:
+            continue
+        found = content()
+        contents[source.name] = partial(_kept, found)
+        same = [other for other, digest in earlier.items() if found is not None and found.same(digest)]
+        if same and not (known[name].budgets and known[same[0]].budgets):
+            words = (
+                f"{name!r} and {same[0]!r} are the same rows. All releases of one data set are paid from one budget. "
+            )
+            words += "Give both sources the same dataset and budget."
+            file.document.refuse([Fault(source.place("budget", "dataset"), words)])
+        earlier[name] = str(found)
+
+
+def _kept(found: Fingerprint | None) -> Fingerprint | None:
+    return found
 
 
 def _account(ledger: Ledger, name: str, source: PlanSource, contents: Mapping[str, Content]) -> Account:

@@ -101,6 +101,7 @@ class TableCheck:
     tradeoff : error and half-width for other shares of epsilon that pay for sizes of establishments.
     expected : the error on publicly known sizes, where there are any.
     notes : what has to be known to read the errors.
+    cautions : what has to be known before anything else.
     magnitude : what is added up, where it is no count of jobs.
     """
 
@@ -113,6 +114,7 @@ class TableCheck:
     tradeoff: Sequence[Trade]
     expected: Expected | None
     notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     magnitude: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,6 +136,7 @@ class TableCheck:
             ],
             "expected_error": None if known is None else known.to_dict(),
             "notes": list(self.notes),
+            "cautions": list(self.cautions),
         }
 
 

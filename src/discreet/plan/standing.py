@@ -155,7 +155,7 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
             fits = False
             dated = request.source.place("data", "period")
             faults += [replace(fault, place=dated if fault.about == "period" else place) for fault in error.faults]
-        faults += _columns(request, standing)
+        faults += _columns(request, asked, standing)
         faults += _replaced(request, asked, standing)
     cost = total(new, zero=before.total.zero())
     return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits), faults
@@ -201,14 +201,25 @@ def _opened(source: PlanSource, standing: Standing) -> tuple[Budget, list[Fault]
     return found, faults
 
 
-def _columns(request: PlannedRelease, standing: Standing) -> Iterator[Fault]:
-    """Columns that a release takes as public and an earlier one of the data protects, or the other way round."""
-    for name, charge in standing.charged.items():
+def _columns(request: PlannedRelease, asked: Sequence[PlannedRelease], standing: Standing) -> Iterator[Fault]:
+    """Columns that a release takes as public and an earlier one of the data protects, or the other way round; caps."""
+    source = request.source
+    for name, details in _before(request, asked, standing).items():
         try:
-            refuse_conflict(request.details, charge.payload.get("details") or {}, dataset=charge.dataset, release=name)
+            refuse_conflict(request.details, details, dataset=source.dataset, release=name)
         except PrivacyError as error:
-            yield from (replace(fault, place=request.source.place("data", "public")) for fault in error.faults)
+            for fault in error.faults:
+                key = "schema" if fault.about == "magnitudes" else "public"
+                yield replace(fault, place=source.place("data", key))
             return
+
+
+def _before(
+    request: PlannedRelease, asked: Sequence[PlannedRelease], standing: Standing
+) -> dict[str, Mapping[str, Any]]:
+    """What is asked in releases before this one: of the data set in the ledger, then of the plan."""
+    earlier = {each.release.name: each.details for each in asked[: asked.index(request)]}
+    return {paid: charge.payload.get("details") or {} for paid, charge in standing.charged.items()} | earlier
 
 
 def _replaced(request: PlannedRelease, asked: Sequence[PlannedRelease], standing: Standing) -> Iterator[Fault]:
@@ -216,8 +227,7 @@ def _replaced(request: PlannedRelease, asked: Sequence[PlannedRelease], standing
     name, place = request.release.replaces, ("release", request.source.file.index(request.release.name), "replaces")
     if name is None:
         return
-    before = {each.release.name: each.details for each in asked[: asked.index(request)]}
-    known = {paid: charge.payload.get("details") or {} for paid, charge in standing.charged.items()} | before
+    known = _before(request, asked, standing)
     if name not in known:
         words = f"{name!r} is neither an earlier release of this data set in the ledger nor one before it in the plan."
         yield Fault(place, words, "A revision replaces what was released.", "Name that release, or leave it out.")

@@ -6,6 +6,8 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BudgetExceeded, PlanError, PrivacyError
@@ -134,6 +136,28 @@ def test_a_release_without_its_quarter_and_another_policy_are_refused(plan: Path
     run(good)
     good.write_text(text.replace("per_quarter = 2", "per_quarter = 3"), encoding="utf-8")
     assert ("budget",) in [fault.place for fault in check(read_plan(good)).faults]
+
+
+def test_a_revision_of_another_plans_release_is_compared_with_its_published_table(plan: Path) -> None:
+    """The ledger knows the hash of that table, so a reviewer finds the same words; no other table is taken for it."""
+    run(written(plan, "2026-Q1", ("q1", "'1/2'", ""), name="first"))
+    first = pq.read_table(plan.parent / "out-first" / "q1" / "research.parquet")
+    asked = 'replaces = "q1"\ncompare = { file = "out-first/q1/research.parquet" }'
+    second = written(plan, "2026-Q1", ("q1-revised", 1, asked), name="second")
+    done = run(second)
+    table = pq.read_table(plan.parent / "out-second" / "q1-revised" / "research.parquet")
+    assert table["place"] == first["place"]
+    moved = np.abs(np.array(table["count"]) - np.array(first["count"]))
+    page = (plan.parent / "out-second" / "report.html").read_text(encoding="utf-8")
+    total = f"their sum went from {sum(first['count'].to_pylist()):,.6g} to {sum(table['count'].to_pylist()):,.6g}"
+    assert f"{(moved > 0).sum():,} of {len(moved):,} numbers (count) differ, by {moved.mean():.3g} on average" in page
+    assert total in page and "beside its research.parquet" in page
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+    (plan.parent / "own.csv").write_text("place,count\nP0,7\n")
+    other = 'replaces = "q1-revised"\ncompare = { file = "own.csv" }'
+    run(written(plan, "2026-Q1", ("q1-again", "'1/4'", other), name="third"))
+    page = (plan.parent / "out-third" / "report.html").read_text(encoding="utf-8")
+    assert "its numbers are not compared here. They are where compare names its published table" in page
 
 
 def test_a_revision_is_named_paid_for_and_compared(plan: Path) -> None:

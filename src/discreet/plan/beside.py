@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Mask
+from discreet.arrays import Mask, Vector
 from discreet.plan.agency import PublicTable, cell_keys, floats, texts
 from discreet.release.folder import AGENCY
 from discreet.release.tables import column_names, read_table, write_table
@@ -64,6 +64,21 @@ def compared(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
         name: {"here": _lacking(ours[name], theirs[name]), "there": _lacking(theirs[name], ours[name])} for name in by
     }
     return {"numbers": found, "only": {name: each for name, each in lacking.items() if any(each.values())}}
+
+
+def both_sides(folder: Path, about: Mapping[str, Any]) -> dict[str, tuple[Vector, Vector]]:
+    """Each number of the cells that both sides publish: ours, then theirs."""
+    import pyarrow.compute as pc
+
+    by = [str(name) for name in about["by"]]
+    ours, theirs = _file(folder / str(about["table"]), "research", by), _file(folder, AGENCY, by)
+    row = np.array(pc.fill_null(pc.index_in(cell_keys(ours, by), value_set=cell_keys(theirs, by)), -1))
+    found = {}
+    for number in map(str, about["numbers"]):
+        now, then = floats(ours[number])[row >= 0], floats(theirs[number])[row[row >= 0]]
+        there = np.isfinite(now) & np.isfinite(then)
+        found[number] = (now[there], then[there])
+    return found
 
 
 def _lacking(one: Any, other: Any) -> list[str]:

@@ -8,15 +8,16 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
 from discreet.plan.alarms import shown as alarms
-from discreet.plan.beside import shown
+from discreet.plan.beside import both_sides, kept, shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
+from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
@@ -25,12 +26,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+Published: TypeAlias = Mapping[tuple[str, str | None], Mapping[str, str]]
+"""Files with their SHA-256 of every release that the ledger knows, by data set and name."""
+
 ANEW = "Noise was drawn anew, so small differences mean nothing."
 
 
-def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: Iterable[Budget], head: Head) -> Facts:
-    """Everything the page shows; `budgets` are those of the data sets, in the order of the check."""
+def facts_of(
+    found: PlanCheck,
+    publications: Mapping[str, Entry],
+    *,
+    budgets: Iterable[Budget],
+    head: Head,
+    lines: Iterable[Entry],
+) -> Facts:
+    """Everything the page shows; `budgets` are those of the data sets, in the check's order, `lines` theirs."""
     folder = found.file.path(found.file.plan.output.folder)
+    files = {(line.dataset, line.release): line.payload["files"] for line in lines if line.kind == "publish"}
     releases: dict[str, list[Release]] = {}
     for known in found.releases:
         entry = publications[known.name]
@@ -46,7 +58,7 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: It
                 when=str(entry.payload["at"]),
                 results=replace(known.request.results(folder / known.name), agency=shown(folder / known.name)),
                 files=dict(entry.payload["files"]),
-                changed=_changed(known, found.releases, folder),
+                changed=_changed(known, found.releases, folder, files),
             )
         )
     return Facts(
@@ -72,7 +84,7 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: It
     )
 
 
-def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -> str:
+def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path, files: Published) -> str:
     """A revision's facts about the release that it replaces, from the published files of both."""
     name = known.request.release.replaces
     if name is None:
@@ -80,7 +92,8 @@ def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -
     words = [f"This replaces {name!r}, which stays published. Both were paid for: their losses add up."]
     earlier = next((each for each in every if each.name == name), None)
     if earlier is None:
-        return f"{words[0]} That release is not part of this plan, so its numbers are not compared here."
+        elsewhere = files.get((known.request.source.dataset, name), {})
+        return " ".join([*words, _changed_elsewhere(known, folder / known.name, elsewhere)])
     if isinstance(known.request, FlowRequest) and isinstance(earlier.request, FlowRequest):
         new, old = known.request.published(folder / known.name), earlier.request.published(folder / name)
         return " ".join([*words, _changed_flows(known.request, new, old)])
@@ -98,6 +111,26 @@ def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -
             f"{int(before.counts.sum()):,} to {int(table.counts.sum()):,}. {ANEW}"
         )
     return " ".join(words)
+
+
+def _changed_elsewhere(known: ReleaseCheck, folder: Path, files: Mapping[str, str]) -> str:
+    """The same where another plan made the release that is replaced: from its table, if `compare` names that."""
+    about = kept(folder)
+    file = next((path for path, digest in files.items() if about is not None and digest == about["sha256"]), None)
+    if about is None or file is None:
+        able = isinstance(known.request, CountRequest | FlowRequest)
+        remedy = " They are where compare names its published table." if able else ""
+        return f"That release is not part of this plan, so its numbers are not compared here.{remedy}"
+    told = []
+    for number, (now, then) in both_sides(folder, about).items():
+        moved = np.abs(now - then)
+        told.append(
+            f"{int((moved > 0).sum()):,} of {moved.size:,} numbers ({number}) differ, by {moved.mean():.3g} on average "
+            f"and {moved.max():,.6g} at most; their sum went from {then.sum():,.6g} to {now.sum():,.6g}."
+            if moved.size
+            else f"no number ({number}) is in both."
+        )
+    return f"By {', '.join(about['by']) or 'nothing'}, beside its {file}: {' '.join(told)} {ANEW}"
 
 
 def _changed_flows(request: FlowRequest, new: pa.Table, old: pa.Table) -> str:

@@ -180,7 +180,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     bundle = None
     with _written(folder):
         write_alarms(folder, alarms, file.plan.output.formats)
-        facts = facts_of(found, published, budgets=budgets, head=head)
+        facts = facts_of(found, published, budgets=budgets, head=head, lines=lines)
         set_aside(folder, published)
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")

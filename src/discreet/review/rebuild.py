@@ -244,7 +244,8 @@ class Rebuilt:
             for mine in [[request for request in self.requests.values() if request.source.dataset == name]]
         ]
         found = PlanCheck(self.file, known, tuple(spending), ())
-        return page(facts_of(found, published, budgets=budgets.values(), head=lines.head)).html().encode()
+        facts = facts_of(found, published, budgets=budgets.values(), head=lines.head, lines=lines.entries)
+        return page(facts).html().encode()
 
     def packed_report(self) -> bytes:
         return (self.folder / REPORT).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 
 from discreet.change import roc
 from discreet.studies import amount_kinds, chance_kinds, coverage, coverage_page, perturbation_kinds
+from discreet.studies.coverage_rule import summary
 
 
 @pytest.mark.parametrize(
@@ -142,3 +144,11 @@ def test_tables_of_the_docs_come_from_the_results() -> None:
     assert "80.0 ± 1.0" in page and "-->before" not in page
     cells = coverage_page.tables(study.results)["cells of a"].splitlines()
     assert cells[3] == "| one | skewed | 1 | 80.0 ± 1.0 | – | – | – | yes |" and "4.0" in cells[4]
+
+
+def test_rows_of_the_page_come_out_again() -> None:
+    """Sums of a finest table, as the full study draws them. They follow the default of a count, which has changed."""
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "coverage.md").read_text(encoding="utf-8")
+    for each in summary(list(amount_kinds.finest(25, 0))):
+        [line] = [line for line in page.splitlines() if line.startswith(f"| {each['interval']} | {each['cells']} |")]
+        assert f"| {each['half-width over the error']:.3g} |" in line

@@ -329,12 +329,17 @@ def working(step: str, frame: Frame | None = None) -> Iterator[None]:
 
 
 def query_of(frame: Frame) -> str:
-    """The frame's query in its engine's words: SQL, a Spark or a Polars plan; empty for tables in memory."""
+    """The frame's query in its engine's words: SQL, a Spark or a Polars plan; empty for tables in memory.
+
+    Empty, too, where the engine does not answer any more: the words of a failure must not fail.
+    """
     native = frame.to_native()
     if hasattr(native, "sql_query"):
         return str(native.sql_query())
     if hasattr(native, "_jdf"):
-        return str(native._jdf.queryExecution().logical())
+        with contextlib.suppress(Exception):
+            return str(native._jdf.queryExecution().logical())
+        return ""
     return str(native.explain(optimized=False)) if hasattr(native, "explain") else ""
 
 

@@ -42,6 +42,23 @@ CONNECT = 10
 """Seconds in which a master must answer."""
 
 
+def has_ended(error: BaseException) -> bool:
+    """Whether an error says that Java has ended, or does not answer any more."""
+    return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
+
+
+def _forget() -> None:
+    """A Java that has ended is not this process's any more: the next session starts a new one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    for place, name in (
+        *((SparkContext, name) for name in ("_active_spark_context", "_gateway", "_jvm")),
+        *((SparkSession, name) for name in ("_instantiatedSession", "_activeSession")),
+    ):
+        setattr(place, name, None)
+
+
 class Spark:
     """One Spark session: the caller's, the one of this process, or a new one.
 
@@ -115,10 +132,15 @@ class Spark:
         return self.read(name)
 
     def close(self) -> None:
-        """Stop the session if it was started here."""
+        """Stop the session if it was started here; Java may have ended before."""
         self._kept.clear()
         if self._ours:
-            self.session.stop()
+            try:
+                self.session.stop()
+            except Exception as error:
+                if not has_ended(error):
+                    raise
+                _forget()
 
     def __enter__(self) -> Spark:
         return self

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from discreet import engines
+from discreet.engines.spark import has_ended
 from discreet.engines.spark_settings import master_fault, setting_faults
 from discreet.errors import DiscreetError, EngineError, PlanError
 from discreet.faults import Fault
@@ -97,6 +98,15 @@ def at_work() -> Iterator[None]:
     token = _WORK.set(work)
     try:
         yield
+    except Exception as error:
+        if work.engine is None or not has_ended(error):
+            raise
+        raise EngineError(
+            "The plan's engine ended while the plan was carried out.",
+            "What is published stays, and what was paid for is not paid again.",
+            "Run the plan again, where the engine has memory enough.",
+            about="engine",
+        ) from None
     finally:
         _WORK.reset(token)
         if work.engine is not None:

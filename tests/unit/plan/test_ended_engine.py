@@ -1,0 +1,68 @@
+"""Java may end at any instant: a run ends in words, and what was found wrong before is not hidden."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from discreet.engines import spark
+from discreet.errors import DataError, EngineError
+from discreet.frames import query_of, working
+from discreet.plan import engine
+
+Py4JNetworkError = type("Py4JNetworkError", (Exception,), {})
+GONE = (ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("Answer from Java side is empty"))
+
+
+class Session:
+    """Of a Java that has ended."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def stop(self) -> None:
+        raise self.error
+
+
+def of_ours(error: Exception) -> spark.Spark:
+    found = spark.Spark.__new__(spark.Spark)
+    found.session, found._ours, found._kept = Session(error), True, {}
+    return found
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_session_whose_java_has_ended_is_closed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[bool] = []
+    monkeypatch.setattr(spark, "_forget", lambda: forgotten.append(True))
+    of_ours(error).close()
+    assert forgotten == [True]
+    with pytest.raises(ValueError):  # another fault is not hidden
+        of_ours(ValueError()).close()
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_a_run_whose_engine_has_ended_says_so(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark, "_forget", lambda: None)
+    with pytest.raises(EngineError) as raised, engine.at_work():
+        engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
+        raise error
+    assert raised.value.about == "engine"
+    with pytest.raises(DataError), engine.at_work():  # what was wrong before the engine ended is told
+        engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
+        raise DataError("No.", "Yes.", "Do.")
+    with pytest.raises(type(error)), engine.at_work():  # no engine was open: another fault
+        raise error
+
+
+@pytest.mark.parametrize("error", GONE)
+def test_the_words_of_a_failure_do_not_ask_an_engine_that_has_ended(error: Exception) -> None:
+    def asked() -> Any:
+        raise error
+
+    native = SimpleNamespace(_jdf=SimpleNamespace(queryExecution=asked))
+    frame: Any = SimpleNamespace(to_native=lambda: native)
+    assert query_of(frame) == ""
+    with pytest.raises(EngineError), working("count", frame):
+        raise error

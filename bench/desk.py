@@ -62,13 +62,23 @@ class Reader:
     async def connect(self) -> None:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
 
-    async def ask(self, path: str, body: str | None = None) -> tuple[int, dict[str, str], bytes]:
+    async def ask(
+        self, path: str, body: str | None = None, *, again: bool = False
+    ) -> tuple[int, dict[str, str], bytes]:
+        """The answer; a connection that was closed for having been idle is opened again, once."""
         head = f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nhost: 127.0.0.1:{self.port}\r\n"
         head += f"cookie: {self.cookie}\r\n"
         if body is not None:
             head += f"content-type: application/x-www-form-urlencoded\r\ncontent-length: {len(body)}\r\n"
         self.writer.write(f"{head}\r\n{body or ''}".encode())
-        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        try:
+            lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        except (asyncio.IncompleteReadError, ConnectionResetError):
+            if body is not None or again:  # what changes nothing is asked once more, as browsers do
+                raise
+            await self.close()
+            await self.connect()
+            return await self.ask(path, again=True)
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:] if line)}
         content = await self.reader.readexactly(int(headers.get("content-length", 0)))
         return int(lines[0].split()[1]), headers, content

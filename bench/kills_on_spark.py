@@ -7,7 +7,7 @@ from tests.engines import programme
 from bench.comparison import Comparison
 from bench.kills import killed
 
-KILLS = 60
+KILLS = 30
 
 
 def compare(*, quick: bool) -> Comparison:

@@ -3,7 +3,8 @@
 Tables are solved from nothing, whatever is in the package already, and are checked before they are written. The outer
 law is the package's where it has one; `python bench/anchors.py --anew 0.1` solves that one from nothing, too.
 `python bench/anchors.py --rows 0.1` solves the rows of `two-sizes` that are missing beside what is there (some
-minutes), and all of them with `--anew`.
+minutes), and all of them with `--anew`. `python bench/anchors.py --polish 0.1` makes the tables of the package better
+by a linear programme (`polish.py`; some minutes).
 """
 
 from __future__ import annotations
@@ -94,9 +95,41 @@ def add_rows(alphas: list[float], *, anew: bool) -> None:
             print(alpha, epsilon, f"{time.process_time() - begun:.1f} s", path.stat().st_size, "bytes", flush=True)
 
 
+def polish(alphas: list[float]) -> None:
+    """Improve the tables that are in the package; a table that does not come out is left as it is."""
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="anchors-")
+    from bench.polish import polished
+    from discreet.noise import anchors
+    from discreet.privacy.units import Establishments
+    from discreet.tables.calibration import calibrate
+    from discreet.tables.mechanisms import ladder as mechanisms
+    from discreet.tables.mechanisms.ladder import LadderNoise
+
+    def shortest(name: str) -> tuple[int, float]:
+        kind, epsilon = name.split()
+        return int(kind.removeprefix("ladder-")), -float(epsilon)
+
+    for alpha in alphas:
+        path = Path(anchors.__file__).parent / "solved" / anchors.file_name(alpha)
+        found = anchors.unpacked(path.read_bytes())
+        for name in sorted((each for each in found if each.startswith("ladder-")), key=shortest):
+            begun, (kind, epsilon) = time.process_time(), name.split()
+            mechanisms.STEPS = ((0.0, round(int(kind.removeprefix("ladder-")) * alpha)),)
+            mechanism = calibrate("ladder", unit=Establishments(alpha), epsilon=float(epsilon))
+            assert isinstance(mechanism, LadderNoise)
+            levels = polished(mechanism)
+            if levels is not None:
+                found[name] = levels
+                path.write_bytes(anchors.packed(found))
+            said = "left as it is" if levels is None else f"{path.stat().st_size} bytes"
+            print(alpha, name, f"{time.process_time() - begun:.1f} s", said, flush=True)
+
+
 if __name__ == "__main__":
     given = [float(text) for text in sys.argv[1:] if not text.startswith("--")] or list(ALPHAS)
-    if "--rows" in sys.argv:
+    if "--polish" in sys.argv:
+        polish(given)
+    elif "--rows" in sys.argv:
         add_rows(given, anew="--anew" in sys.argv)
     else:
         main(given, anew="--anew" in sys.argv)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Integers, Mask, Matrix, Vector
 
-FORMAT = "ladder, format 4"
+FORMAT = "ladder, format 5"
 
 SLACK = 2.0**-10
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""

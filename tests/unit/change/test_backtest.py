@@ -61,10 +61,10 @@ def uneven(months=66):
 )
 def test_the_row_of_a_month_is_the_report_of_that_month(asked):
     """With all that was known then, and nothing else: also where series end, begin and lack months later."""
-    rows, asked = uneven(), {"capacity": 8, **asked}
+    rows, asked = uneven(), {"capacity": 8, "methods": ("seasonal_naive", "ses"), **asked}
     found = backtest_changes(rows, periods=6, **asked)
     ends, known = np.sort(rows.t.unique()), bool(asked.get("known"))
-    for row in found.rows[::2]:
+    for row in found.rows[1::3]:
         place = int(np.searchsorted(ends, np.datetime64(row["t"])))
         end = ends[place - asked.get("horizon", 1)]
         until = rows[rows.t <= (ends[place] if known else end)]
@@ -88,7 +88,7 @@ def test_the_row_of_a_month_with_given_forecasts_is_the_report_of_that_month():
     found = backtest_changes(rows, made, periods=4, capacity=8)
     for row in found.rows:
         end = ends[int(np.searchsorted(ends, np.datetime64(row["t"]))) - 1]
-        report = exception_report(rows[rows.t <= end], made[made.t <= row["t"]], capacity=8)
+        report = exception_report(rows[rows.t <= end], made[made.t <= row["t"]], capacity=8)  # all that was forecast
         assert (
             row["series"] == [each["series"] for each in report.flagged] and (row["low"], row["high"]) == report.right
         )

@@ -85,6 +85,11 @@ class Comparison(Result):
         return self.plain is not None
 
     @property
+    def undrawn(self) -> Vector:
+        """p-values without drawing: a verdict must not be a lottery."""
+        return self.p if self.plain is None else self.plain
+
+    @property
     def best(self) -> str:
         """The name of the method with the largest partial area."""
         return self.methods[0]
@@ -148,7 +153,7 @@ class Comparison(Result):
                 "auc": float(auc[i]),
                 "statistic": leads[i],
                 "p": float(self.p[i]) if i else None,
-                "p_plain": float((self.p if self.plain is None else self.plain)[i]) if i else None,
+                "p_plain": float(self.undrawn[i]) if i else None,
             }
             for i, name in enumerate(self.methods)
         ]
@@ -215,9 +220,8 @@ class Comparison(Result):
         lo, hi = self.fpr
         positives, undone = int(self.positive.sum()), int(self.standard.regression.sum())
         lines = [
-            f"{positives} large changes in {len(self.positive)} cases at cutoff "
-            f"{standards.spelled_cutoff(self.cutoff)}, horizon {self.horizon} ({undone} cases only undo an opposite "
-            "jump).",
+            f"{positives} large change{'s' if positives != 1 else ''} in {len(self.positive)} cases at cutoff "
+            f"{standards.spelled_cutoff(self.cutoff)}, horizon {self.horizon} ({undone} only undo an opposite jump).",
             f"Partial area for false positive rates {lo:g} to {hi:g}; p: could equal methods differ by as much?",
         ]
         lines += [note for note in (self.note, self.warning) if note]

@@ -49,7 +49,9 @@ class ByCutoff(Result):
     @property
     def always_near_the_best(self) -> tuple[str, ...]:
         """The methods that no cutoff tells from its best, at p = 0.05."""
-        near = [{name for name, p in zip(each.methods, each.p, strict=True) if p > LEVEL} for each in self.comparisons]
+        near = [
+            {name for name, p in zip(each.methods, each.undrawn, strict=True) if p > LEVEL} for each in self.comparisons
+        ]
         return tuple(name for name in self.methods if all(name in each for each in near))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -93,7 +95,7 @@ class ByCutoff(Result):
         for name in self.methods:
             places = [each.methods.index(name) for each in self.comparisons]
             cells = [
-                f"{each.replicates.area[k]:>9.4f}{'*' if each.p[k] > LEVEL else ' '}"
+                f"{each.replicates.area[k]:>9.4f}{'*' if each.undrawn[k] > LEVEL else ' '}"
                 for each, k in zip(self.comparisons, places, strict=True)
             ]
             lines.append(name.ljust(width) + "".join(cells))

@@ -59,7 +59,7 @@ def cutoffs_page(found: ByCutoff) -> Page:
         cells: list[Any] = [name]
         for each in found.comparisons:
             k = each.methods.index(name)
-            cells += [float(each.replicates.area[k]), _p(float(each.p[k])) if k else "best"]
+            cells += [float(each.replicates.area[k]), _p(float(each.undrawn[k])) if k else "best"]
         rows.append(cells)
     titles = ["method"]
     for each in found.comparisons:

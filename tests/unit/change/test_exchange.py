@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import rankdata
 
 from discreet.change import exchange, roc
 from discreet.change.compare import compare_large_changes
+from discreet.change.cutoffs import compare_cutoffs
 
 from .test_compare import frames
 
@@ -210,3 +213,11 @@ def test_what_a_negative_takes_is_the_derivative_of_the_area():
                 )
                 areas.append(roc.added(above, beside, 0.0, 0.19).mean())
             assert (areas[1] - areas[0]) / h == pytest.approx(40 * (taken[k] - taken.mean()), abs=1e-3)
+
+
+def test_verdicts_over_cutoffs_are_not_drawn():
+    """With one large change a drawn p is small by luck: a verdict has none of it."""
+    found = compare_cutoffs(*frames(n=60), cutoffs=(0.99, 0.995), resamples=50)
+    assert all(each.drawn for each in found.comparisons)
+    unlucky = replace(found, comparisons=tuple(replace(each, p=np.zeros(len(each.p))) for each in found.comparisons))
+    assert set(unlucky.always_near_the_best) == set(found.methods) and "*" in unlucky.summary()

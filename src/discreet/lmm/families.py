@@ -25,6 +25,7 @@ FAMILIES: tuple[FamilyName, ...] = (
     "zero-inflated-poisson",
     "zero-inflated-negative-binomial",
 )
+STIRLING = 1000.0  # size of the negative binomial from which series are exact to rounding
 HIGHEST = 700.0  # exp of more overflows
 
 
@@ -88,15 +89,16 @@ def _poisson(y: Vector, eta: Vector, own: Vector) -> Densities:
 
 
 def _negative_binomial(y: Vector, eta: Vector, own: Vector) -> Densities:
-    from scipy.special import digamma, gammaln
+    from scipy.special import gammaln
 
     size = float(np.exp(own[0]))
-    log_total = np.logaddexp(eta, own[0])
-    share = np.exp(eta - log_total)
+    share = probability(eta - own[0])
     spread = share * (1 - share)
     total = y + size
-    density = gammaln(total) - gammaln(size) - gammaln(y + 1) + size * own[0] + y * eta - total * log_total
-    by_size = size * (digamma(total) - digamma(size) + own[0] + 1 - log_total) - total * (1 - share)
+    rising, slope = _rising(y, size)
+    more = np.logaddexp(0, eta - own[0])  # log of 1 + mean / size
+    density = rising - gammaln(y + 1) + y * eta - total * more
+    by_size = size * (slope - more) + size * share - y * (1 - share)
     curve = total * spread
     return Densities(
         density,
@@ -105,6 +107,23 @@ def _negative_binomial(y: Vector, eta: Vector, own: Vector) -> Densities:
         curve * (1 - 2 * share),
         ((by_size, curve - size * share, size * spread - curve * (1 - 2 * share)),),
     )
+
+
+def _rising(y: Vector, size: float) -> tuple[Vector, Vector]:
+    """log Gamma(size + y) - log Gamma(size) - y log(size), and the difference of their digammas.
+
+    Differences of the functions themselves lose their digits where `size` is large, so Stirling's series are subtracted
+    term by term there.
+    """
+    from scipy.special import digamma, gammaln
+
+    total = y + size
+    if size < STIRLING:
+        return gammaln(total) - gammaln(size) - y * np.log(size), digamma(total) - digamma(size)
+    more, less = np.log1p(y / size), -y / (size * total)  # log of total / size, and 1 / total - 1 / size
+    cubes = less * (1 / total**2 + 1 / (total * size) + 1 / size**2)
+    rising = (total - 0.5) * more - y + less / 12 - cubes / 360
+    return np.asarray(rising), np.asarray(more - less / 2 - less * (1 / total + 1 / size) / 12)
 
 
 def _inflated(base: Callable[[Vector, Vector, Vector], Densities]) -> Callable[[Vector, Vector, Vector], Densities]:

@@ -24,6 +24,7 @@ lmm_changes      which counties changed most between two periods, and do private
 lmm_curves       risk against utility: the correlation of a response with private fitted values, method by method
 lmm_improved     the improved model on the page of the mixed-model study: its refits, and what private ones keep of it
 lmm_page         the report of the mixed-model study
+lmm_small        is a private mixed model ever worse than the linear one at small losses?
 lmm_terms        private trends of counties, and counties crossed with industries, on the paper's axes
 lodes            employment tables under employer-employee privacy, beside noise infusion
 lodes_definitions  what the Tables paper's definitions promise: its Table 1, Figure 1 and Table 2

@@ -39,6 +39,7 @@ from discreet.studies.lmm_curves import (
     estimable_blocks,
 )
 from discreet.studies.lmm_page import page
+from discreet.studies.lmm_small import small_rows
 from discreet.studies.lmm_terms import terms_rows
 from discreet.studies.study import Study
 
@@ -103,6 +104,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         progress("trends and crossed factors", 0.86)
         some = Trials(trials[2], SeededSource(seed + 9), seed)
         results["terms"] = terms_rows(table, LAGGED, some)
+        results["small"] = small_rows(table, Trials(trials[2] + 1, SeededSource(seed + 11), seed))
         del table
         progress("four lags", 0.88)
         few = Trials(trials[2], SeededSource(seed + 7), seed)

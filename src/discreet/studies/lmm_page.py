@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
-from discreet.studies import lmm_changes, lmm_improved, lmm_terms
+from discreet.studies import lmm_changes, lmm_improved, lmm_small, lmm_terms
 from discreet.studies.study import beside
 
 TITLE = "Private mixed models of job creation: as published, strictly, and by noisy sums"
@@ -112,6 +112,7 @@ def page(results: Mapping[str, Any], *, quick: bool) -> Page:
         ),
         *lmm_changes.blocks(results["changes"]),
         *lmm_terms.blocks(results["terms"], _table),
+        *lmm_small.blocks(results["small"], _table),
         Heading("Every point"),
         replace(
             _table(curve, "Risk and utility of every model, method, epsilon and split.", "risk-utility-points"),

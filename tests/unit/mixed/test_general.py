@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,29 @@ def test_effects_of_levels_have_the_errors_that_their_law_has() -> None:
 def test_bad_input_is_refused(changed: dict, formula: str, asked: dict, kind: type, of: str) -> None:
     with pytest.raises(kind, check=about(of)):
         dc.mixed(formula, rows() | changed, **asked)
+
+
+@pytest.mark.parametrize("size", [0.3, 40.0, 999.0, 1001.0, 3e6, 2e8, 1e13])
+def test_densities_of_nearly_poisson_counts_keep_their_digits(size: float) -> None:
+    """Against sums of logs; red before from 3e6 on, where differences of log-gammas were off by 1e-9 a row and more."""
+    y, eta = np.array([0.0, 1.0, 7.0, 60.0]), np.array([0.5, -2.0, 1.0, 4.0])
+    mu = np.exp(eta)
+    rising = np.array([math.fsum(math.log1p(j / size) for j in range(int(count))) for count in y])
+    logs = np.array([math.lgamma(count + 1) for count in y])
+    exact = rising - logs + y * eta - (y + size) * np.log1p(mu / size)
+    found = family("negative-binomial").law(y, eta, np.array([math.log(size)]))
+    assert found.density == pytest.approx(exact, rel=1e-11)
+    slopes = np.array([math.fsum(1 / (size + j) for j in range(int(count))) for count in y])
+    by_size = size * (slopes - np.log1p(mu / size)) + size * (mu - y) / (mu + size)
+    assert found.own[0][0] == pytest.approx(by_size, rel=1e-6, abs=1e-9)
+
+
+def test_counts_without_overdispersion_have_the_estimates_of_poisson() -> None:
+    """Red before: the search followed rounding errors of the likelihood to 0.0001 above its limit."""
+    rng = np.random.default_rng(1)
+    g, x = rng.integers(0, 30, 600), rng.normal(size=600)
+    y = rng.binomial(20, np.clip(np.exp(0.4 + 0.4 * x + rng.normal(0, 0.3, 30)[g]) / 20, 0, 1))  # less than Poisson's
+    data = {"y": y, "x": x, "g": g.astype(str)}
+    poisson, other = (dc.mixed("y ~ x + (1 | g)", data, family=name) for name in ("poisson", "negative-binomial"))
+    assert other.loglik <= poisson.loglik + 1e-7
+    assert list(other.fixed.values()) == pytest.approx(list(poisson.fixed.values()), abs=1e-5)

@@ -410,11 +410,12 @@ class _Reader:
             value = self.take()
             if not re.fullmatch(r"\d+(?:\.0+)?", value) or not 1 <= float(value) <= LARGEST_BASIS:
                 self.fail(f"argument {value or 'nothing'!r} of {name} is not a number from 1 to {LARGEST_BASIS}")
-            arguments.append((keyword, float(value)))
+            first = "df" if name in ("bs", "ns") and not arguments else ""  # as in R: ns(x, 3)
+            arguments.append((keyword or first, float(value)))
         self.expect(")")
         if name == "lag" and [keyword for keyword, _ in arguments] != [""]:
             self.fail("lag takes a column and how many periods earlier, such as lag(y, 1)")
         allowed = {"poly": ("", "degree"), "bs": ("df", "degree"), "ns": ("df",), "lag": ("",)}.get(name, ())
         if any(keyword not in allowed for keyword, _ in arguments):
-            self.fail(f"{name} takes {' and '.join(a for a in allowed if a) or 'only a column'}")
+            self.fail(f"{name} takes {' and '.join(filter(None, allowed)) or 'only a column'}")
         return Factor(column, name, tuple(arguments))  # type: ignore[arg-type]

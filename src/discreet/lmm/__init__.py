@@ -15,6 +15,7 @@ estimate   `mixed`, the door to linear mixed models: read the formula, pass over
 families   laws of a response given its linear predictor: log-density of each row with its derivatives
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
 general_fit `GeneralisedFit`, what a fitted mixed model of counts or shares knows
+general_inference tests, contrasts and profiles of fixed effects of counts and shares
 generalised the door to mixed models of counts and shares: read the formula and the rows, check, maximise, wrap
 gram       from cells to the cross-products a model needs
 inference  tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, profiles of coefficients

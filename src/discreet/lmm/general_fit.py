@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError
 from discreet.formula.design import Design
@@ -15,6 +16,10 @@ from discreet.lmm.families import FamilyName, family
 from discreet.lmm.fit import one_of
 from discreet.lmm.likelihood_fit import LikelihoodFit
 from discreet.lmm.matrix import linear, place_rows, random_part
+
+if TYPE_CHECKING:
+    from discreet.lmm.general_inference import FittedRows
+    from discreet.lmm.inference import Test
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -32,6 +37,7 @@ class GeneralisedFit(LikelihoodFit):
     criterion : -2 log-likelihood.
     rows : number of observations.
     notes : a singular fit, dropped columns.
+    fitted_rows : what profiles are fitted to.
     """
 
     formula: str
@@ -54,6 +60,7 @@ class GeneralisedFit(LikelihoodFit):
     learned: Learned
     centred: tuple[Vector, tuple[Matrix, ...], Vector]
     parameters: int
+    fitted_rows: FittedRows
 
     @property
     def variances(self) -> dict[str, float]:
@@ -89,6 +96,26 @@ class GeneralisedFit(LikelihoodFit):
 
     def _mean(self, link: Vector) -> Vector:
         return family(self.family).mean(link, self.centred[2])
+
+    def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
+        """A combination of fixed effects, such as {"x": 1, "z": -1}, with its normal test."""
+        from discreet.lmm.general_inference import contrast
+
+        return contrast(self, weights, level=level)
+
+    def tests(self, *, level: float = 0.95) -> dict[str, Test]:
+        """The normal test of each fixed effect: z value, p value, interval; degrees of freedom are infinite."""
+        return {name: self.contrast({name: 1.0}, level=level) for name in self.names}
+
+    @of_kinds
+    def confint(
+        self, *, method: Literal["wald", "profile"] = "profile", level: float = 0.95
+    ) -> dict[str, tuple[float, float]]:
+        """Intervals of the fixed effects; see `discreet.lmm.general_inference`."""
+        from discreet.lmm.general_inference import confint
+
+        one_of("method", method, ("wald", "profile"))
+        return confint(self, method=method, level=level)
 
     def release(self, **asked: Any) -> NoReturn:
         """Refused: a release is drawn from the data, which this fit does not keep."""

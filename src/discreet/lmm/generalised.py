@@ -18,6 +18,7 @@ from discreet.lmm.estimate import refuse_unidentifiable
 from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
+from discreet.lmm.general_inference import FittedRows
 from discreet.lmm.laplace import Mode, Problem, Term, mode
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.matrix import dense
@@ -105,6 +106,7 @@ def generalised(
         learned=learned,
         centred=(everywhere, effects, own),
         parameters=len(beta) + len(theta) + len(own),
+        fitted_rows=FittedRows(problem.X, problem.terms, problem.offset, problem.weights, back.restore),
     )
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=3)

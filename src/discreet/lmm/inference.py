@@ -25,6 +25,7 @@ from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
+    from discreet.lmm.general_fit import GeneralisedFit
 
 STEP = 1e-4  # of theta and of sigma, for differences of slopes
 WIDEST = 200.0  # standard errors within which the end of a profile is looked for
@@ -111,7 +112,7 @@ class Satterthwaite:
         return 2 * variance**2 / spread if spread > 0 else np.inf
 
 
-def weights_of(fit: MixedFit, contrast: Mapping[str, float]) -> Vector:
+def weights_of(fit: MixedFit | GeneralisedFit, contrast: Mapping[str, float]) -> Vector:
     """A combination of fixed effects, given by name, as a vector."""
     unknown = [name for name in contrast if name not in fit.names]
     if unknown or not contrast:

@@ -147,3 +147,11 @@ def test_a_formula_is_read_or_refused_with_little_work(right: str) -> None:
     finally:
         sys.setprofile(None)
     assert calls < 400_000
+
+
+@pytest.mark.parametrize("name", ["ns", "bs"])
+def test_splines_take_their_size_in_the_second_place(name: str) -> None:
+    """As R does. Red before: "ns takes df"."""
+    assert read_formula(f"y ~ {name}(x, 4) + (1 | g)").text != "" and (
+        read_formula(f"y ~ {name}(x, 4) + (1 | g)").fixed == read_formula(f"y ~ {name}(x, df=4) + (1 | g)").fixed
+    )

@@ -1,0 +1,90 @@
+"""Inference for mixed models of counts and shares: normal tests, contrasts, and profiles of fixed effects.
+
+A profile holds one coefficient and fits the rest, the variances of effects included, as lme4's `confint` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import FitError, Unidentified
+from discreet.lmm.families import family
+from discreet.lmm.inference import WIDEST, Test, weights_of
+from discreet.lmm.laplace import Problem, Term
+from discreet.lmm.likelihood import maximise
+
+if TYPE_CHECKING:
+    from discreet.lmm.general_fit import GeneralisedFit
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRows:
+    """The rows of a fit of counts or shares; `restore` makes of coefficients of X those of the columns as given."""
+
+    X: Matrix = field(repr=False)
+    terms: tuple[Term, ...] = field(repr=False)
+    offset: Vector = field(repr=False)
+    weights: Vector | None = field(repr=False)
+    restore: Matrix = field(repr=False)
+
+
+def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float) -> Test:
+    """A combination of fixed effects with its normal test."""
+    along = weights_of(fit, weights)
+    error = float(np.sqrt(along @ fit.covariance @ along))
+    return Test.of(float(along @ fit.beta), error, np.inf, level)
+
+
+def confint(fit: GeneralisedFit, *, method: Literal["wald", "profile"], level: float) -> dict[str, tuple[float, float]]:
+    """Intervals of all fixed effects."""
+    if not 0 < level < 1:
+        raise FitError(f"level={level:g} is no level.", "It lies between 0 and 1.", "Use 0.95.", about="level")
+    if method == "wald":
+        tests = {name: contrast(fit, {name: 1.0}, level=level) for name in fit.names}
+        return {name: (test.lower, test.upper) for name, test in tests.items()}
+    return {name: _profile(fit, place, level=level) for place, name in enumerate(fit.names)}
+
+
+def _profile(fit: GeneralisedFit, place: int, *, level: float) -> tuple[float, float]:
+    """Where twice the log-likelihood, with one coefficient held, has fallen by the chi-squared quantile."""
+    from scipy.optimize import brentq
+    from scipy.stats import chi2
+
+    at, allowed = fit.fitted_rows, float(chi2.ppf(level, 1))
+    given = at.X @ np.linalg.inv(at.restore)  # columns as given, up to what moves the constant
+    column, others = given[:, place], np.delete(given, place, axis=1)
+    names = tuple(name for i, name in enumerate(fit.names) if i != place)
+
+    def least(value: float) -> float:
+        offset = at.offset + value * column
+        held = Problem(fit.response, others, at.terms, offset, family(fit.family), at.weights)
+        try:
+            return 2 * maximise(held, fit.points, names)[3]
+        except Unidentified:
+            return np.inf
+
+    estimate, error = float(fit.beta[place]), float(np.sqrt(fit.covariance[place, place]))
+    best = least(estimate)
+
+    def above(value: float) -> float:
+        return min(least(value) - best - allowed, 1e6)
+
+    ends = []
+    for sign in (-1, 1):
+        inside, step = estimate, 1.5 * error
+        while above(inside + sign * step) < 0 and abs(inside - estimate) < WIDEST * error:
+            inside += sign * step
+        if not above(inside) <= 0 <= above(inside + sign * step):
+            raise FitError(
+                f"A profile of {fit.names[place]} was requested, but the likelihood does not fall away from it.",
+                "The interval has no end that the data show.",
+                'Use method="wald", or fewer columns.',
+                about="method",
+            )
+        ends.append(float(brentq(above, inside, inside + sign * step, xtol=1e-6 * error, rtol=1e-10)))
+    return ends[0], ends[1]

@@ -24,7 +24,7 @@ LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag"]
-ELSEWHERE = {
+ELSEWHERE = {  # what is not a function of columns
     "offset": "offset() is a term of its own",
     "cbind": "a response is one column: a share, with trials as weights, or counts with trials as exposure",
 }
@@ -410,8 +410,7 @@ class _Reader:
             value = self.take()
             if not re.fullmatch(r"\d+(?:\.0+)?", value) or not 1 <= float(value) <= LARGEST_BASIS:
                 self.fail(f"argument {value or 'nothing'!r} of {name} is not a number from 1 to {LARGEST_BASIS}")
-            first = "df" if name in ("bs", "ns") and not arguments else ""  # as in R: ns(x, 3)
-            arguments.append((keyword or first, float(value)))
+            arguments.append((keyword or ("df" if name in ("bs", "ns") and not arguments else ""), float(value)))
         self.expect(")")
         if name == "lag" and [keyword for keyword, _ in arguments] != [""]:
             self.fail("lag takes a column and how many periods earlier, such as lag(y, 1)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +77,6 @@ def test_the_report_of_a_release_draws_figure_1(served: Any, state: Any, visit: 
     # Of every size that is shown: known before, typically after, and at most; nobody learns more than is permitted.
     (table,) = (each for each in page.locator("table").all() if "Typically after sectors" in each.text_content())
     rows = table.locator("tbody tr").all()
-    shares = [[float(x) for x in re.findall(r"([\d.]+)\s?%", row.text_content())] for row in rows]
+    shares = [[float(cell.rstrip("%")) for cell in row.locator("td").all_text_contents()] for row in rows]
     assert shares and all(each[0] <= each[-1] <= 100 and max(each) == each[-1] for each in shares)
     assert not shown.complaints

@@ -270,24 +270,25 @@ def count_if(condition: nw.Expr) -> nw.Expr:
     return condition.cast(nw.Int64).sum()
 
 
-def repetitions(frame: Frame, key: str, wrong: nw.Expr | str | None = None) -> Frame:
-    """Rows and values of a key in groups that share no value, and whether some are `wrong`, for Spark also in SQL."""
+def repetitions(frame: Frame, key: str) -> Frame:
+    """Rows and values of a key, in groups that share no value where an engine finds that cheaper."""
     import narwhals.stable.v2 as nw
 
-    numbers = frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()
-    if not numbers and wrong is None:
+    if not (frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()):
         return frame.select(nw.len().alias("rows"), nw.col(key).n_unique().alias("values"))
-    if not numbers and isinstance(wrong, nw.Expr):
-        return frame.group_by(key).agg(wrong.any().alias("wrong"), rows=nw.len()).with_columns(values=nw.lit(1))
     from pyspark.sql.functions import expr
 
     number = f"cast(`{key}` AS bigint)"
     bits = f"coalesce(bit_count(bit_or(shiftleft(1L, cast({number} & 63L AS int)))), 1)"
-    told = frame.select(key, wrong=wrong) if isinstance(wrong, nw.Expr) else frame
-    by = expr(f"shiftright({number}, 6)" if numbers else f"`{key}`")  # few groups, where keys are numbered through
-    fault = [] if wrong is None else [expr(f"bool_or({wrong if isinstance(wrong, str) else 'wrong'}) AS wrong")]
-    counted = [expr("count(*) AS rows"), expr(f"{bits if numbers else '1L'} AS values"), *fault]
-    return cast("Frame", nw.from_native(told.to_native().groupBy(by).agg(*counted)))
+    groups = frame.to_native().groupBy(expr(f"shiftright({number}, 6)"))  # few, where keys are numbered through
+    return cast("Frame", nw.from_native(groups.agg(expr("count(*) AS rows"), expr(f"{bits} AS values"))))
+
+
+def those(frame: Frame, condition: str) -> Frame:
+    """The rows of a frame of Spark that meet a condition in its SQL."""
+    import narwhals.stable.v2 as nw
+
+    return cast("Frame", nw.from_native(frame.to_native().filter(condition)))
 
 
 def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dict[Name, int]:

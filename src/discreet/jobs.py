@@ -257,7 +257,7 @@ class Jobs:
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s."
             fault = Fault("source", words, remedy=(f"Add the {kind} or drop the rows.", WHERE))
             right = f"{tick(known)} IS NOT NULL"
-            checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null(), right))
+            checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null(), right, joined=True))
             for name in both:
                 fault = Fault(
                     "source",
@@ -269,8 +269,8 @@ class Jobs:
                 alike = types[name] == there[_own(name)]
                 right_copy = f"{tick(_own(name))} = {tick(f'{known} {name}')}" if alike else None
                 pair = pair if alike else [column.cast(nw.String) for column in pair]
-                checks.append(each_row(fault, pair[0] != pair[1], right_copy))
-        yield Pass("source", table, checks, table)
+                checks.append(each_row(fault, pair[0] != pair[1], right_copy, joined=True))
+        yield Pass("source", table, checks, table, alone=self.table)
 
 
 @of_kinds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Phrase, Spelled
-from discreet.frames import collect, count_if, repetitions, tally
+from discreet.frames import collect, count_if, repetitions, tally, those
 from discreet.magnitude import Magnitude
 from discreet.schema import Label, Schema
 
@@ -42,6 +42,7 @@ class RowCheck:
     empty : the fault is that there is no row.
     right : in the SQL of Spark, true of rows without the fault, null or false of all others. Text is one call of Java's
         where an expression takes many.
+    joined : rows are compared with a list that is joined to them.
     """
 
     fault: Fault
@@ -50,6 +51,7 @@ class RowCheck:
     single: bool = False
     empty: bool = False
     right: str | None = None
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Pass:
     checks : what must not be.
     rows : where rows at fault are looked for; `frame` itself where it has the rows.
     key : the column that must not repeat, where this is all that is asked.
+    alone : the rows before lists were joined to them.
     """
 
     table: str
@@ -70,6 +73,7 @@ class Pass:
     checks: Sequence[RowCheck]
     rows: Frame
     key: str | None = None
+    alone: Frame | None = None
 
     @property
     def asked(self) -> Frame:
@@ -81,33 +85,41 @@ class Pass:
         found = tally(self.asked, {check.fault: check.found for check in self.checks}, step=f"check {self.table}")
         return [fault for fault, n in found.items() if n]
 
-    def wrong(self) -> Frame:
-        """One row: whether there is any fault. Faults of single rows are one aggregate, not one each."""
+    @property
+    def filled(self) -> bool:
+        """Whether no row at all is a fault."""
+        return any(check.empty for check in self.checks)
+
+    def wrong(self, filled: bool) -> Iterator[Frame]:
+        """Frames of one row: whether there is any fault, and whether there is no row if they must be `filled`.
+
+        Many rows are scanned once for each kind of fault, with the columns that it needs: one truth of all columns of a
+        row takes Spark half as long again.
+        """
         import narwhals.stable.v2 as nw
 
-        single = [check.rows for check in self.checks if check.single and check.rows is not None]
-        found = [check.found.cast(nw.Boolean) for check in self.checks if not check.single]
-        found += [nw.any_horizontal(*single, ignore_nulls=True).any()] if single else []
-        return self.asked.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
+        alone = self.asked if self.alone is None else self.alone
+        for frame, joined in ((alone, False), (self.frame, True)):
+            single = [check for check in self.checks if check.single and check.joined is joined]
+            if single:
+                yield _at_fault(frame, single).select((nw.len() > 0).alias("wrong"))
+        found = [check.found.cast(nw.Boolean) for check in self.checks if not check.single and not check.empty]
+        if filled:
+            found.append((nw.len() if self.key is None else nw.col("rows").sum().fill_null(0)) == 0)
+        if found:
+            yield alone.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
 
-    def takes(self, other: Pass) -> bool:
-        """Whether the same scan can find out if the other's key repeats: both are about the same rows, one by one."""
-        own = self.frame is self.rows and self.key is None and other.key in self.frame.collect_schema()
-        return own and self.table == other.table and all(check.single or check.empty for check in self.checks)
 
-    def wrong_or_repeated(self, key: str) -> Frame:
-        """One row: whether there is any fault, or the key repeats. Rows are read once for both."""
-        import narwhals.stable.v2 as nw
+def _at_fault(frame: Frame, checks: Sequence[RowCheck]) -> Frame:
+    """The rows that have one of the faults; on Spark, where SQL tells all of them, also those that may have one."""
+    import narwhals.stable.v2 as nw
 
-        single = [check.rows for check in self.checks if check.rows is not None]
-        wrong: nw.Expr | str = nw.any_horizontal(*single, ignore_nulls=True) if single else nw.lit(False)
-        right = [check.right for check in self.checks if check.single]
-        if right and self.frame.implementation.is_pyspark() and None not in right:
-            wrong = f"NOT coalesce({' AND '.join(map(str, right))}, false)"
-        groups = repetitions(self.frame, key, wrong)
-        found = [((nw.col("rows") > nw.col("values")) | nw.col("wrong")).any()]
-        found += [nw.len() == 0] if any(check.empty for check in self.checks) else []
-        return groups.select(nw.any_horizontal(*found, ignore_nulls=True).alias("wrong"))
+    right = [check.right for check in checks]
+    if frame.implementation.is_pyspark() and None not in right:
+        return those(frame, f"NOT coalesce({' AND '.join(map(str, right))}, false)")
+    return frame.filter(
+        nw.any_horizontal(*(check.rows for check in checks if check.rows is not None), ignore_nulls=True)
+    )
 
 
 def faults_of(lists: Callable[[], Iterable[Pass]], rows: Callable[..., Iterable[Pass]]) -> list[Fault]:
@@ -126,22 +138,16 @@ def sound(passes: Iterable[Pass]) -> bool:
     """Whether no row is at fault, in one query: on Spark each query has a start of its own. Faults take others."""
     import narwhals.stable.v2 as nw
 
-    asked = [one for one in passes if one.checks]
-    if not asked:
-        return True
-    wrong: list[Frame] = []
-    for keyed in [one for one in asked if one.key is not None]:
-        taking = next((one for one in asked if one.takes(keyed)), None)
-        if taking is not None and keyed.key is not None:
-            asked = [one for one in asked if one is not keyed and one is not taking]
-            wrong.append(taking.wrong_or_repeated(keyed.key))
-    wrong += [one.wrong() for one in asked]
-    return not any(collect(nw.concat(wrong), step="check rows")["wrong"].to_pylist())
+    asked = [*passes]
+    counted = {one.table: one for one in asked if one.filled} | {one.table: one for one in asked if one.key is not None}
+    filled = [counted[one.table] for one in asked if one.filled]  # who counts a key's rows knows whether there are any
+    wrong = [frame for one in asked for frame in one.wrong(any(one is each for each in filled))]
+    return not wrong or not any(collect(nw.concat(wrong), step="check rows")["wrong"].to_pylist())
 
 
-def each_row(fault: Fault, at_fault: nw.Expr, right: str | None = None) -> RowCheck:
-    """A fault that a row has by itself."""
-    return RowCheck(fault, at_fault.any(), at_fault, single=True, right=right)
+def each_row(fault: Fault, at_fault: nw.Expr, right: str | None = None, *, joined: bool = False) -> RowCheck:
+    """A fault that a row has by itself, or beside a list that is `joined` to it."""
+    return RowCheck(fault, at_fault.any(), at_fault, single=True, right=right, joined=joined)
 
 
 def empty(name: str) -> list[RowCheck]:

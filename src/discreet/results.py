@@ -6,6 +6,7 @@ table as the result's own field knows it, such as one column for each attribute 
 
 from __future__ import annotations
 
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,9 @@ NORMAL = 1.959963984540054  # the normal law's quantile at 0.975
 SEE_NOTES = "see notes"
 ROWS_SHOWN = 10
 EXCEL_ROWS = 2**20 - 1  # below the line of names
+EXCEL_TEXT = 2**15 - 1  # units of UTF-16 in a cell
+EXCEL_HOLDS = f"A cell has room for {EXCEL_TEXT:,} characters, and for no control characters but tabs and new lines."
+ESCAPED = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]|_x[0-9A-Fa-f]{4}_")
 EXCEL_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 
 
@@ -245,6 +249,35 @@ def write_excel(table: pa.Table, path: Path | BytesIO, about: dict[str, str]) ->
             raise error.args[0] from None
 
 
+def changed_in_excel(table: pa.Table) -> str | None:
+    """The first column with a text that readers of an Excel file would get otherwise, or not at all."""
+    import pyarrow.types as kinds
+
+    name: str
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if kinds.is_dictionary(column.type) else column.type
+        texts = column.unique().to_pylist() if kinds.is_string(kind) or kinds.is_large_string(kind) else []
+        if any(not _fits(text) for text in [name, *texts] if text is not None):
+            return name
+    return None
+
+
+def _fits(text: str) -> bool:
+    return not ESCAPED.search(text) and len(text.encode("utf-16-le")) <= 2 * EXCEL_TEXT
+
+
+def _save_excel(table: pa.Table, path: Path, about: dict[str, str]) -> None:
+    column = changed_in_excel(table)
+    if column is not None:
+        raise DataError(
+            f"A text of column {column!r} does not fit in an Excel file.",
+            EXCEL_HOLDS,
+            "Save it as .csv or .parquet.",
+            about="path",
+        )
+    write_excel(table, path, about)
+
+
 def _fill(book: Any, table: pa.Table, about: dict[str, str]) -> None:
     book.set_properties({"created": EXCEL_TIME})  # the same table, the same bytes
     sheet = book.add_worksheet("result")
@@ -269,7 +302,7 @@ def _rows(table: pa.Table) -> Any:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".xlsx": write_excel}
+WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".xlsx": _save_excel}
 
 
 def _frames(library: str) -> Any:

@@ -131,6 +131,53 @@ def test_a_table_that_is_too_long_costs_nothing(plan: Path, monkeypatch: pytest.
     assert spent_nothing(plan)
 
 
+LOST = ["x" * 32_768, "\U0001f600" * 16_384, "a\x01b", "a\x00b", "a\rb", "a\r\nb", "a\uffffb", "a_x0041_b"]
+KEPT = ["x" * 32_767, "\U0001f600" * 16_383, "a\nb", "\ta", " a ", "a\x7fb", "a\x85b", "=1+1", "_x004_", "<b>&amp;"]
+
+
+@pytest.mark.parametrize("label", LOST + KEPT, ids=lambda text: ascii(text[:8]))
+def test_labels_that_a_sheet_would_change_are_found(label: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from discreet.results import changed_in_excel, write_excel
+
+    table = pa.table({"place": [label, None, "b"], "count": [1, 2, 3]})
+    write_excel(table, tmp_path / "a.xlsx", ABOUT)
+    read = load_workbook(tmp_path / "a.xlsx")["result"]["A2"].value
+    assert (changed_in_excel(table) is None) == (label in KEPT)
+    if label in KEPT:
+        assert read == label
+    coded = table.set_column(0, "place", table["place"].dictionary_encode())
+    assert (changed_in_excel(coded) is None) == (label in KEPT)
+
+
+@pytest.mark.parametrize(
+    ("column", "file", "label"),
+    [("sector", "places", "s\r1"), ("sex", "jobs", "f\x01"), ("place", "", "p" * 40_000)],
+    ids=["of a place", "of a worker", "of the plan"],
+)
+def test_labels_that_a_sheet_would_change_cost_nothing(plan: Path, column: str, file: str, label: str) -> None:
+    text = plan.read_text()
+    if file:
+        path = plan.parent / "data" / f"{file}.parquet"
+        table = pq.read_table(path)
+        old = "f" if column == "sex" else table[column][0].as_py()
+        values = [label if value == old else value for value in table[column].to_pylist()]
+        pq.write_table(table.set_column(table.column_names.index(column), column, [values]), path)
+        if column == "sex":
+            text = text.replace('["f", "m"]', '["f\\u0001", "m"]').replace(
+                '["place", "sector"]\ne', '["place", "sex"]\ne'
+            )
+    else:
+        text = text.replace("[unit]", f'[data.labels]\nplace = {{ p0 = "{label}" }}\n\n[unit]', 1)
+    plan.write_text(text)
+    for dry in (True, False):
+        with pytest.raises(PlanError) as refusal:
+            run(plan, dry_run=dry)
+        assert "[output], formats" in str(refusal.value) and repr(column) in str(refusal.value)
+    assert spent_nothing(plan)
+
+
 def test_a_missing_writer_costs_nothing(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(MissingExtra) as refusal:

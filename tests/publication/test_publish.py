@@ -25,7 +25,7 @@ from discreet.publication.pages import headline
 from discreet.publication.publish import FORMATS
 from discreet.publication.publish import publish_files as publish
 from discreet.publication.site import site
-from discreet.release.folder import open_release, open_releases
+from discreet.release.folder import PublishedTable, open_release, open_releases
 from discreet.synthetic.microdata import synthesize
 from faults_of import about
 
@@ -72,6 +72,21 @@ def test_excel_opens(published: Path, released: Path) -> None:
         about = {row[0]: row[1] for row in book["about"].iter_rows(values_only=True)}
         assert "employer-employee privacy" in about["guarantee"]
         assert about["interval level"] == "0.95"
+
+
+@pytest.mark.parametrize("label", ["x" * 40_000, "a\rb", "a\x00b"], ids=["long", "return", "nul"])
+def test_labels_that_a_sheet_would_change_are_refused_first(label: str, released: Path, tmp_path: Path) -> None:
+    def odd(of: PublishedTable) -> Any:
+        table = read(of)
+        return table.set_column(0, "county", [[label] * len(table)]) if "county" in table.column_names else table
+
+    read, out = PublishedTable.read, tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PublishedTable, "read", odd)
+        with pytest.raises(DataError, check=about("formats", naming=("'county'",))):
+            publish(released, out, formats=["xlsx"])
+        assert not out.exists()
+        publish(released, out, formats=["csv", "parquet"])
 
 
 def test_csvw_is_valid_and_says_what_a_portal_needs(published: Path, released: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from discreet.plan.file import PlanSource
 from discreet.plan.outputs import basic, hash_of, noise, write_parents, write_release
 from discreet.plan.readers import cut, drawn_table, ruled, shown_tables
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
-from discreet.plan.sheets import refuse_long
+from discreet.plan.sheets import labels_of, refuse_labels, refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
@@ -185,6 +185,7 @@ class CountRequest:
         def read(nothing: None) -> tuple[Cells, ...]:
             found = tuple(data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True))
             refuse_long(self.source, [cells.counts.size for cells in found])
+            refuse_labels(self.source, labels_of(found))
             if self.beside is not None:
                 kinds = self.queries[0].jobs.schema.worker_attributes
                 refuse_unmatched(self.beside, [(cells.keys, cells.lineage) for cells in found], kinds)

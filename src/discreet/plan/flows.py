@@ -25,7 +25,7 @@ from discreet.plan.counts import EXISTING
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import hash_of, labelled, rounded, write_release
 from discreet.plan.shape import Changes, Flows
-from discreet.plan.sheets import refuse_long
+from discreet.plan.sheets import refuse_labels, refuse_long
 from discreet.plan.sizes import PublicSizes
 from discreet.plan.summaries import shortened
 from discreet.privacy.guarantee import Guarantee
@@ -144,6 +144,7 @@ class FlowRequest:
             found = self.ready.read(data.histories())
             each = len(self.release.quarters) - 1 if isinstance(self.release, Changes) else 1
             refuse_long(self.source, [len(found.keys) * each])
+            refuse_labels(self.source, [found.keys])
             if self.beside is not None:
                 refuse_unmatched(self.beside, [(found.keys, None)], self._values_of_times)
             return found

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet.extras import needs
 from discreet.faults import Fault
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.results import EXCEL_ROWS
+from discreet.results import EXCEL_HOLDS, EXCEL_ROWS, changed_in_excel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.tables.cells import Cells
 
 EXCEL = "xlsx"
 Kind = TypeVar("Kind", bound=str)
@@ -40,3 +45,28 @@ def refuse_long(source: PlanSource, rows: Sequence[int]) -> None:
             f"Leave {EXCEL!r} out."
         )
         source.file.document.refuse([Fault(("output", "formats"), words)])
+
+
+def labels_of(found: Iterable[Cells]) -> Iterator[pa.Table]:
+    """The public labels of cells: places, the kinds of workers, and what tables of a hierarchy add up to."""
+    import pyarrow as pa
+
+    for cells in found:
+        yield cells.keys
+        kinds = {name: [str(of[i]) for of in cells.levels] for i, name in enumerate(cells.worker_by)}
+        yield pa.table(kinds)
+        yield from {} if cells.lineage is None else cells.lineage.codes.values()
+
+
+def refuse_labels(source: PlanSource, tables: Iterable[pa.Table]) -> None:
+    """Refuse public labels that a sheet would lose or change, before anything is paid for."""
+    if EXCEL not in source.output.formats:
+        return
+    import pyarrow as pa
+
+    titles = pa.table({name: list(of.values()) for name, of in source.tables.data.labels.items()})
+    for table in (titles, *tables):
+        column = changed_in_excel(table)
+        if column is not None:
+            words = f"a label of column {column!r} does not fit in an Excel file. {EXCEL_HOLDS} Leave {EXCEL!r} out."
+            source.file.document.refuse([Fault(("output", "formats"), words)])

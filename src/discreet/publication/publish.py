@@ -20,7 +20,7 @@ from discreet.release.alarms import open_alarms
 from discreet.release.files import MANIFEST
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases, refuse_inside
 from discreet.release.tables import write_table
-from discreet.results import EXCEL_ROWS, write_excel
+from discreet.results import EXCEL_HOLDS, EXCEL_ROWS, changed_in_excel, write_excel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,14 +128,25 @@ def _chosen(formats: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fits(tables: _Tables, chosen: Sequence[str]) -> None:
+    if "xlsx" not in chosen:
+        return
     long = [of.name for _, of, table in tables if len(table) > EXCEL_ROWS]
-    if "xlsx" in chosen and long:
+    if long:
         raise DataError(
             f"{long[0]!r} has more rows than an Excel sheet.",
             f"A sheet has room for {EXCEL_ROWS:,}.",
             ("Leave xlsx out of ", Key("formats"), "."),
             about="formats",
         )
+    for _, of, table in tables:
+        column = changed_in_excel(table)
+        if column is not None:
+            raise DataError(
+                f"A label of column {column!r} of {of.name!r} does not fit in an Excel file.",
+                EXCEL_HOLDS,
+                ("Leave xlsx out of ", Key("formats"), "."),
+                about="formats",
+            )
 
 
 def _ledger_line(release: ReleaseFolder) -> Any:

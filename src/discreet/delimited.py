@@ -167,7 +167,7 @@ def _read(
     # The whole file decides a column's type, so that codes with leading zeros stay text.
     # What begins with '#' is a row like any other, and only '"' quotes.
     fixed = {"header": "true", "sample_size": "-1", "comment": "''", "quote": "'\"'", "escape": "'\"'"}
-    # A date is written in one way. DuckDB would guess between others, and take 31/01/20 for a day of 2031.
+    # DuckDB would guess between other ways, and take 31/01/20 for a day of 2031; times are looked at in `_guessed`.
     fixed["dateformat"] = "'%Y-%m-%d'"
     options = fixed | {"auto_type_candidates": _list(TYPES)} | dict(how) | more
     path = _literal(text)
@@ -198,6 +198,7 @@ def _typed(
         if types.get(column, "VARCHAR") not in ({"VARCHAR"} if reading == "number" else {"VARCHAR", *whole})
         and not (reading == "key" and types[column] == "DOUBLE")  # 1 and 1.0, or 1.2E+17 twice: refused as no key
     ]
+    as_written += _guessed(text, how, {c: kind for c, kind in types.items() if c not in as_written}, connection)
     if as_written:
         found = _read(text, how, connection, types=f"{{{', '.join(f'{_literal(c)}: VARCHAR' for c in as_written)}}}")
     sql = {}
@@ -217,6 +218,18 @@ def _typed(
     if not sql:
         return found
     return found.project(f"* REPLACE ({', '.join(f'{one} AS {quoted(column)}' for column, one in sql.items())})")
+
+
+def _guessed(
+    text: str, how: Mapping[str, str], types: Mapping[str, str], connection: duckdb.DuckDBPyConnection
+) -> list[str]:
+    """The columns in which a day is not spelled as a year of four digits, a month and a day, so DuckDB guessed."""
+    dated = [column for column, kind in types.items() if kind.startswith(("DATE", "TIMESTAMP"))]
+    if not dated:
+        return []
+    spelled = _read(text, how, connection, all_varchar="true")
+    each = (f"bool_and(regexp_matches(trim({quoted(c)}), '^[0-9]{{4}}[-/][0-9]+[-/][0-9]')) IS false" for c in dated)
+    return list(itertools.compress(dated, spelled.aggregate(", ".join(each)).fetchall()[0]))
 
 
 def _dialect(path: str, *, name: str) -> dict[str, str]:

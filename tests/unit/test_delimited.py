@@ -210,3 +210,26 @@ def test_a_first_row_is_never_shown_for_names(tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         release_mixed("y ~ (1 | g)", path, **ask)
     assert "wage" in str(refused.value), "names that are names are a help"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "kind"),
+    [
+        (["2019-11-05", "2019-11-22"], "date32[day]"),
+        (["2019/11/05", "2019/11/22"], "timestamp[us]"),
+        (["2019-11-05T13:00:00", "2019-11-22T14:00:00"], "timestamp[us]"),
+        (["05-11-2019 00:00:00", "06-11-2019 00:00:00"], "string"),
+        (["11/05/2019 01:00:00 PM", "11/22/2019 02:00:00 PM"], "string"),
+        (["05-11-19 00:00:00", "22-11-19 00:00:00"], "string"),
+        (["05-11-19", "22-11-19"], "string"),
+        (["05/11/19", "22/11/19"], "string"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else each,
+)
+def test_only_a_year_of_four_digits_in_front_makes_a_date(spelled: list[str], kind: str, tmp_path: Path) -> None:
+    """Red before: 05-11-19 with a time was a day of 2005, and without one a day of the year 5."""
+    (tmp_path / "days.csv").write_text("when,y\n" + "".join(f"{one},{i}\n" for i, one in enumerate(spelled)))
+    found = collect(open_frame(str(tmp_path / "days.csv")), step="rows")["when"]
+    assert str(found.type) == kind
+    if kind == "string":
+        assert found.to_pylist() == spelled

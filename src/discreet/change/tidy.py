@@ -42,18 +42,21 @@ OTHER_NAMES = Spelled(
     form="Write their names under 'Columns of these files'.",
 )
 
-ISO = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
+ISO = re.compile(r"\d{4}([-/.])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
 ZONE = re.compile(r"(Z|:\d\d.*[+-]\d\d:?\d\d)$")
 WHOLE = re.compile(r"0|[1-9]\d{0,17}")
-SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ T](\d\d?:\d\d(?::\d\d)?))?")
+SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ T](\d\d?)(:\d\d(?::\d\d)?)(?: ?([AaPp])[Mm])?)?")
 TWO_DIGITS = re.compile(r"\d{1,2}[/.-]\d{1,2}[/.-]\d\d(?: .*)?")
 MONTH_YEAR = re.compile(r"(?P<part>0?[1-9]|1[0-2])[/.-](?P<year>\d{4})")
-YEAR_MONTH = re.compile(r"(?P<year>\d{4})[ -]?[Mm](?P<part>0?[1-9]|1[0-2])")
+YEAR_MONTH = re.compile(r"(?P<year>\d{4})(?:[ -]?[Mm]|/)(?P<part>0?[1-9]|1[0-2])")
 QUARTER_YEAR = re.compile(r"(?:[Qq](?P<part>[1-4])|(?P<plain>[1-4])[Qq])[ /.-]?(?P<year>\d{4})")
 SPREADSHEET, LATEST = np.datetime64("1899-12-30"), 73_050
 """The day from which spreadsheets count days, and the number of a day in 2100; that of 1970 is the first taken."""
 
-NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y", "%d %b %Y", "%d-%b-%Y")
+NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y")
+NAMED_DAYS = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y", "%d. %B %Y", "%B %d, %Y", "%b %d, %Y")
+WORDS_FIRST = re.compile(r"(?!\d{4}\b).*(?<!\d)(?:19|20|21)\d\d(?!\d).*|\d{1,2}[ .-]*[^\W\d]{3,}[ .-]*\d\d")
+"""A year behind something else, as in 1. März 2024 and 1-Mai-24: words that differ are then sorted before years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +291,7 @@ def dates(known: np.ndarray) -> np.ndarray:
     if all(map(ISO.fullmatch, spelled)):
         if any(map(ZONE.search, spelled)):
             raise _zoned()
-        return _made([text.replace(" ", "T").replace("/", "-") for text in spelled], "datetime64[us]")
+        return _made([re.sub(r"[/.]", "-", t[:10]) + t[10:].replace(" ", "T") for t in spelled], "datetime64[us]")
     if all(map(WHOLE.fullmatch, spelled)):
         return np.array(spelled, np.int64)
     slashed = [SLASHED.fullmatch(text) for text in spelled]
@@ -306,10 +309,7 @@ def dates(known: np.ndarray) -> np.ndarray:
             (found[3], *((found[2], found[1]) if day_first else (found[1], found[2]))) for found in slashed if found
         ]
         days = [f"{int(y):04d}-{int(m):02d}-{int(d):02d}" for y, m, d in parts]
-        times = [found[4] for found in slashed if found]
-        if not any(times):
-            return _made(days)
-        clock = [f"T{time.zfill(5 if time.count(':') == 1 else 8)}" if time else "" for time in times]
+        clock = [_clock(*found.groups()[3:]) for found in slashed if found]
         return _made([day + time for day, time in zip(days, clock, strict=True)], "datetime64[us]")
     if all(map(TWO_DIGITS.fullmatch, spelled)):
         raise _two_digits(spelled[0])
@@ -318,7 +318,7 @@ def dates(known: np.ndarray) -> np.ndarray:
         if len(read) == len(spelled):
             begun = [(one["year"], months * (int(one["part"] or one.get("plain", 0)) - 1) + 1) for one in read]
             return _made([f"{year}-{month:02d}-01" for year, month in begun])
-    for form in NAMED_MONTHS:
+    for form in (*NAMED_MONTHS, *NAMED_DAYS):
         try:
             return _made([datetime.datetime.strptime(text, form).strftime("%Y-%m-%d") for text in spelled])
         except ValueError:
@@ -327,21 +327,34 @@ def dates(known: np.ndarray) -> np.ndarray:
     return known
 
 
+def _clock(hour: str | None, rest: str | None, half: str | None) -> str:
+    """A time of day as ISO spells it: 12:30 AM is half an hour after midnight."""
+    if hour is None:
+        return ""
+    return f"T{int(hour) % 12 + 12 * (half in 'Pp') if half else int(hour):02d}{rest}"
+
+
 def _refuse_unordered(spelled: list[str]) -> None:
-    """Refuse labels that differ in numbers alone and are out of order as text: 2024-10 before 2024-9, years last."""
+    """Refuse labels that are out of order as text: 2024-10 before 2024-9, years last, words before years."""
     if len({re.sub(r"\d+", "0", text) for text in spelled}) > 1:
+        if all(map(WORDS_FIRST.fullmatch, spelled)):
+            raise _unordered(sorted(spelled))
         return
     numbers = {text: [int(part) for part in re.findall(r"\d+", text)] for text in spelled}
     years = [[1900 <= part <= 2199 for part in found] for found in numbers.values()]
     late = any(all(of) for of in list(zip(*years, strict=True))[1:]) and not all(found[0] for found in years)
     ordered = sorted(spelled)
     if late or sorted(ordered, key=lambda text: numbers[text]) != ordered:
-        raise DataError(
-            f"Periods such as {ordered[0]!r} and {ordered[-1]!r} are in another order as text than in time.",
-            "Text is in order if the year comes first and numbers have leading zeros.",
-            "Write 2024-09, or give dates.",
-            about="time",
-        )
+        raise _unordered(ordered)
+
+
+def _unordered(ordered: list[str]) -> DataError:
+    return DataError(
+        f"Periods such as {ordered[0]!r} and {ordered[-1]!r} are in another order as text than in time.",
+        "Text is in order if the year comes first and numbers have leading zeros.",
+        "Write 2024-09, or give dates.",
+        about="time",
+    )
 
 
 def _made(texts: list[str], kind: str = "datetime64[D]") -> np.ndarray:

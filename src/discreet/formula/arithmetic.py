@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MAKERS = ("I", "sqrt", "exp", "days")
 """Functions that make a column."""
 WITHIN = ("log", "sqrt", "exp")
-DAY = 86_400_000.0  # milliseconds
+EPOCH = 719_163
+"""The number of 1970-01-01, where 0001-01-01 has 1."""
 DEEPEST = 20
 Node: TypeAlias = tuple[Any, ...]
 
@@ -115,7 +116,7 @@ def _expression(node: Node) -> Any:
     if kind == "call":
         function, inside = parts
         if function == "days":
-            return nw.col(inside[1]).cast(nw.Datetime("ms")).dt.timestamp("ms").cast(nw.Float64()) / DAY
+            return _days(nw.col(inside[1]).cast(nw.Datetime("ms")).dt)
         value = _expression(inside)
         return {"I": lambda: value, "sqrt": lambda: value**0.5, "exp": value.exp, "log": value.log}[function]()
     left, right = _expression(parts[0]), _expression(parts[1])
@@ -128,18 +129,32 @@ def _expression(node: Node) -> Any:
     }[kind]()
 
 
+def _days(moment: Any) -> Any:
+    """Days since 1970 by the parts of a moment, which every engine knows."""
+    import narwhals.stable.v2 as nw
+
+    past = moment.year().cast(nw.Int64()) - 1
+    day = 365 * past + past // 4 - past // 100 + past // 400 + moment.ordinal_day().cast(nw.Int64()) - EPOCH
+    hour, minute, second, rest = (
+        part().cast(nw.Float64()) for part in (moment.hour, moment.minute, moment.second, moment.millisecond)
+    )
+    return day.cast(nw.Float64()) + (hour + (minute + (second + rest / 1000) / 60) / 60) / 24
+
+
 def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "formula") -> AnyFrame:
     """The frame with a column for each expression, under its spelling."""
+    import narwhals.stable.v2 as nw
+
     schema = frame.collect_schema()
     for name, node in made.items():
         for column in columns(node):
             if column not in schema:
                 raise DataError(missing(column, schema.names(), name="the data", about=about))
             dated = node[1] == "days"
-            if not (schema[column].is_temporal() if dated else schema[column].is_numeric()):
+            if not (schema[column] in (nw.Date, nw.Datetime) if dated else schema[column].is_numeric()):
                 raise DataError(
                     f"{name} needs a {'date' if dated else 'numeric column'}, but {column!r} is {schema[column]}.",
-                    remedy="Use days(...) for dates, and numbers elsewhere.",
+                    remedy="Write dates as 2024-01-31." if dated else "Use numbers, and days(...) for dates.",
                     about=about,
                 )
     wanted = [_expression(node).alias(name) for name, node in made.items()]

@@ -23,7 +23,7 @@ from discreet.formula.formula import Factor, Formula, RandomTerm, Term
 Levels = Mapping[str, tuple[str, ...]]
 Codes = Mapping[str, Integers]
 DATE = re.compile(
-    r"\d{4}-\d\d?-\d\d?(?:[ T]|$)|\d{4}/\d\d?/\d\d?$|\d\d?[./]\d\d?[./]\d{4}$"
+    r"(?:\d{4}([-/.])\d\d?\1\d\d?|\d\d?([-/.])(?:\d\d?|[^\W\d]{3,9})\2\d\d(?:\d\d)?)(?:[ T]|$)"
 )  # a day, perhaps with a time
 
 

@@ -7,14 +7,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import discreet as dc
 from discreet.errors import DataError, FormulaError, PrivacyError
+from discreet.formula.arithmetic import with_columns
 from discreet.formula.formula import read_formula
+from discreet.frames import collect, open_frame
 from discreet.lmm import MixedWarning
 from faults_of import about
 
@@ -46,6 +50,39 @@ def test_a_lazy_frame_makes_the_same_columns(tmp_path: Path) -> None:
     pl.read_csv(HERE / "panel.csv").write_parquet(tmp_path / "panel.parquet")
     lazy, eager = dc.mixed(formula, str(tmp_path / "panel.parquet")), dc.mixed(formula, panel(formula))
     assert lazy.criterion == pytest.approx(eager.criterion, rel=1e-10)
+
+
+def test_days_of_a_file_are_days_of_a_frame(tmp_path: Path) -> None:
+    """Red before: no date of a file could be made a number, and a raw error said so."""
+    formula, eager = "y ~ days(when) + (1 | g)", panel("y")
+    expected = dc.mixed(formula, eager)
+    pyarrow.csv.write_csv(eager, tmp_path / "panel.csv")
+    pyarrow.parquet.write_table(eager, tmp_path / "panel.parquet")
+    for file in ("panel.csv", "panel.parquet"):
+        assert dc.mixed(formula, str(tmp_path / file)).fixed == pytest.approx(expected.fixed, rel=1e-9)
+    odd = np.array(["0001-01-01", "1582-10-15", "1899-12-31", "1900-02-28", "1970-01-01", "2000-02-29", "2400-12-31"])
+    at = np.concatenate([odd.astype("M8[ms]"), np.arange("1960-01-01T07:08:09.123", "2110", 10**10, dtype="M8[ms]")])
+    table, made = pyarrow.table({"when": at}), {"d": ("call", "days", ("column", "when"))}
+    pyarrow.parquet.write_table(table, tmp_path / "days.parquet")
+    for data in (table, pl.DataFrame(table), table.to_pandas(), str(tmp_path / "days.parquet")):
+        found = with_columns(open_frame(data) if isinstance(data, str) else nw.from_native(data), made)
+        days = collect(found, step="days") if isinstance(found, nw.LazyFrame) else found.to_arrow()
+        np.testing.assert_allclose(days["d"].to_numpy(), at.astype(np.int64) / 86_400_000, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%d-%b-%y", "%d-%m-%y %H:%M:%S"])
+def test_days_of_other_spellings_are_refused_with_the_one_that_is_read(form: str, tmp_path: Path) -> None:
+    data = panel("y")
+    days = [(datetime.datetime(2020, 1, 31) + datetime.timedelta(days=9 * (i % 9))) for i in range(data.num_rows)]
+    spelled = data.drop_columns("when").append_column("when", [[day.strftime(form) for day in days]])
+    pyarrow.csv.write_csv(spelled, tmp_path / "panel.csv")
+    with pytest.raises(DataError, check=about("formula")):
+        dc.mixed("y ~ days(when) + (1 | g)", str(tmp_path / "panel.csv"))
+    clock = data.drop_columns("when").append_column("when", [[datetime.time(i % 24) for i in range(data.num_rows)]])
+    with pytest.raises(DataError, check=about("formula")):
+        dc.mixed("y ~ days(when) + (1 | g)", clock)
+    with pytest.warns(MixedWarning, match="dates"):
+        dc.mixed("y ~ when + (1 | g)", str(tmp_path / "panel.csv"))
 
 
 def test_natural_splines_go_on_as_lines() -> None:

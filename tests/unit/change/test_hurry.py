@@ -31,8 +31,16 @@ def written(tmp_path, spell) -> str:
         lambda t: t.strftime("%m/%d/%Y 00:00:00"),
         lambda t: t.strftime("%d/%m/%Y"),
         lambda t: t.strftime("%Y/%m/%d"),
+        lambda t: t.strftime("%m/%d/%Y %I:%M:%S %p"),
+        lambda t: t.strftime("%d/%m/%Y %I:%M:%S %p"),
+        lambda t: t.strftime("%d-%m-%Y %H:%M:%S"),
+        lambda t: t.strftime("%d-%b-%y"),
+        lambda t: t.strftime("%B %d, %Y"),
     ],
-    ids=["days of a spreadsheet", "German midnight", "American midnight", "slashes", "year first"],
+    ids=[
+        *("days of a spreadsheet", "German midnight", "American midnight", "slashes", "year first"),
+        *("American twelve hours", "Indian twelve hours", "dashes", "days of a spreadsheet in words", "American words"),
+    ],
 )
 def test_days_are_days_however_they_are_spelled(spell, tmp_path):
     found, expected = read_panel(written(tmp_path, spell)), read_panel(panel(n=8))
@@ -46,7 +54,9 @@ def test_months_of_statistical_offices_are_months(form, tmp_path):
     assert str(found.later(1)) == "2020-01-01"
 
 
-@pytest.mark.parametrize("form", ["%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y"])
+@pytest.mark.parametrize(
+    "form", ["%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%y-%m-%d %H:%M:%S", "%m/%d/%y %I:%M %p"]
+)
 def test_years_of_two_digits_are_refused(form, tmp_path):
     """31/01/20 was read as a day of 2031, and 05/01/20 as one of 2005, without a word."""
     frame = panel(n=8).assign(t=lambda rows: rows.t.dt.strftime(form))
@@ -56,12 +66,12 @@ def test_years_of_two_digits_are_refused(form, tmp_path):
 
 
 def test_a_day_and_a_month_that_can_be_exchanged_are_refused_in_files_too(tmp_path):
-    days = [f"{day:02d}/{month:02d}/2020" for month in range(1, 7) for day in range(1, 13)]
-    both = {"series": np.repeat(["a", "b"], len(days)), "t": days * 2, "value": np.arange(2.0 * len(days))}
-    rows = pd.DataFrame(both)
-    rows.to_csv(tmp_path / "panel.csv", index=False)
-    with pytest.raises(DataError, check=about("time")):
-        read_panel(tmp_path / "panel.csv")
+    for form in ("{0:02d}/{1:02d}/2020", "{0:02d}-{1:02d}-2020 00:00:00", "{0:02d}/{1:02d}/2020 12:00:00 AM"):
+        days = [form.format(day, month) for month in range(1, 7) for day in range(1, 13)]
+        both = {"series": np.repeat(["a", "b"], len(days)), "t": days * 2, "value": np.arange(2.0 * len(days))}
+        pd.DataFrame(both).to_csv(tmp_path / "panel.csv", index=False)
+        with pytest.raises(DataError, check=about("time")):
+            read_panel(tmp_path / "panel.csv")
 
 
 def test_until_a_month_is_until_its_end():

@@ -22,6 +22,9 @@ COMING = pd.Timestamp(datetime.date.today()) + pd.Timedelta(90, "D")
 MONTHS = pd.date_range("2020-01-31", periods=24, freq="ME")
 
 
+MONATE = ("Jän", "Feb", "März", "Apr", "Mai", "Juni", "Juli", "Aug", "Sept", "Okt", "Nov", "Dez")
+
+
 def table(n=4, dates=MONTHS, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
@@ -76,7 +79,10 @@ def test_dates_with_their_frequency(frequency, kind, tmp_path):
 
 @pytest.mark.parametrize(
     "form",
-    ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %Y", "%Y-%m", "%d %b %Y", "%Y%m%d", "%B %Y", "%b-%y", "%m/%Y", "%m-%Y"],
+    [
+        *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %Y", "%Y-%m", "%d %b %Y", "%Y%m%d", "%B %Y", "%b-%y", "%m/%Y"),
+        *("%m-%Y", "%d-%b-%y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y", "%Y.%m.%d", "%Y/%m", "%m/%d/%Y %I:%M:%S %p"),
+    ],
 )
 def test_dates_spelled_as_text_are_in_order_of_time(form):
     rows = table()
@@ -132,10 +138,16 @@ def test_quarters_before_their_year_are_in_order_of_time(form):
         lambda t: f"week {12 * (t.year - 2020) + t.month}",
         lambda t: f"H{(t.month + 5) // 6} {t.year}/{t.month:02d}",
         lambda t: f"month {t.month:02d} of {t.year}",
+        lambda t: f"{t.day:02d} {MONATE[t.month - 1]} {t.year}",
+        lambda t: f"{t.day:02d}-{MONATE[t.month - 1]}-{t:%y}",
+        lambda t: f"{t:%a} {t:%b} {t.day} {t.year}",
         lambda t: t.tz_localize("Europe/Vienna"),
         lambda t: t.to_period("M"),
     ],
-    ids=["unpadded months", "unpadded numbers", "half-years first", "years last", "time zones", "pandas' periods"],
+    ids=[
+        *("unpadded months", "unpadded numbers", "half-years first", "years last"),
+        *("German months", "short German months", "days of the week", "time zones", "pandas' periods"),
+    ],
 )
 def test_labels_whose_order_is_not_that_of_time_are_refused(spell):
     """Before, 2020-10 came before 2020-2 and month 02 of 2020 after month 01 of 2021, in silence."""

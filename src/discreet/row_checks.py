@@ -315,6 +315,15 @@ def one_row_per_job(schema: Schema, allow_multiple: bool | int) -> Iterator[Faul
         )
 
 
+def _most(cap: int, jobs: str | None) -> nw.Expr:
+    """The most that a row's jobs may add, in 64 bits: no amount reaches 2^53, where further jobs count for nothing."""
+    import narwhals.stable.v2 as nw
+
+    least, most = nw.lit(1), nw.lit(MOST_JOBS // cap + 1)
+    size = least if jobs is None else nw.min_horizontal(nw.max_horizontal(nw.col(jobs), least), most)
+    return cap * size.cast(nw.Int64)
+
+
 def whole_units(
     magnitudes: Mapping[str, Magnitude], types: Mapping[str, nw.dtypes.DType], *, jobs: str | None
 ) -> Iterator[nw.Expr]:
@@ -326,10 +335,11 @@ def whole_units(
 
     for column, magnitude in magnitudes.items():
         found = nw.col(column)
-        most = magnitude.cap * (nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)))
+        most = _most(magnitude.cap, jobs)
         if not types[column].is_integer():
             number = found.cast(nw.Float64)
-            whole = nw.when(number.is_finite() & (number.abs() < MOST_JOBS)).then(number.round(0)).cast(nw.Int64)
+            within = nw.max_horizontal(nw.min_horizontal(number, nw.lit(1.0 * MOST_JOBS)), nw.lit(-1.0 * MOST_JOBS))
+            whole = nw.when(number.is_finite()).then(within.round(0)).cast(nw.Int64)
             low = nw.when((number < 0) & (whole == 0)).then(nw.lit(-1)).otherwise(whole)
             found = nw.when((number > most) & (whole == most)).then(most + 1).otherwise(low)
         if magnitude.beyond == "clip":
@@ -341,10 +351,7 @@ def amounts(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None)
     """Amounts that are missing, negative, above the cap of a row's jobs, or too large to be added exactly."""
     import narwhals.stable.v2 as nw
 
-    found, most = (
-        nulls(name, magnitudes, AMOUNT),
-        nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)),
-    )
+    found = nulls(name, magnitudes, AMOUNT)
     for column, magnitude in magnitudes.items():
         negative = f"Column {column!r} of {name} is negative in some rows."
         found.append(
@@ -360,7 +367,7 @@ def amounts(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None)
                     "The cap is the most that one worker adds.",
                     ("Raise it, correct the rows, or have them cut to it with beyond = 'clip'.", WHERE),
                 ),
-                nw.col(column) > most * magnitude.cap,
+                nw.col(column) > _most(magnitude.cap, jobs),
             )
         )
         huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} or more."
@@ -375,7 +382,6 @@ def at_the_cap(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | No
     """Amounts that may have been cut, for the owner alone: how many there are is confidential."""
     import narwhals.stable.v2 as nw
 
-    most = nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1))
     return [
         each_row(
             Fault(
@@ -384,7 +390,7 @@ def at_the_cap(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | No
                 "Sums lack what is cut, and no release says how much that is.",
                 "Raise the cap if these are many.",
             ),
-            nw.col(column) == most * magnitude.cap,
+            nw.col(column) == _most(magnitude.cap, jobs),
         )
         for column, magnitude in magnitudes.items()
         if magnitude.beyond == "clip"

@@ -130,7 +130,7 @@ class Session:
     def _counted(self, by: str | Sequence[str], **asked: Any) -> CountQuery:
         if isinstance(self.jobs, Histories):
             raise DataError(
-                "Counts were asked of job histories, which have several quarters.",
+                "Counts, or sums, were asked of job histories, which have several quarters.",
                 "Flows of a quarter are `session.flows(quarter, by)`; counts are of one quarter's jobs.",
                 "Use Session(histories.at(quarter), ...) under the same name of the data.",
                 about="jobs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,6 +22,8 @@ from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.identification import posterior
 from discreet.release.folder import open_releases
+from discreet.report.flows import shown
+from discreet.report.ranked import Ranked
 from discreet.review.verdict import verify_bundle
 
 PLAN = """
@@ -160,6 +163,30 @@ def test_flows_go_from_the_plan_to_the_reviewer(done: Any) -> None:
     assert "flows-q3 beside qwi.csv" in report
     assert "year: of 12 changes" in report
     assert "Job destruction rate" in report and "accessions" in report
+
+
+def test_rates_of_small_cells_are_possible_ones_for_readers_and_flagged(tmp_path: Path) -> None:
+    """Without an interval too: an accession rate of -6 says nothing. An interval of all possible rates is no answer."""
+    there = [(firm, quarter) for firm in range(80) for quarter in QUARTERS if (firm + int(quarter[1])) % 3]
+    columns = {"worker": [firm for firm, _ in there], "workplace": [firm for firm, _ in there]}
+    county = [f"c{firm}" for firm, _ in there]
+    table = pa.table({**columns, "quarter": [quarter for _, quarter in there], "county": county, "sector": county})
+    text = PLAN[: PLAN.index("[[release]]")] + PLAN[PLAN.index("[output]") :]
+    flows, changes = 'kind = "flows"\nquarter = "q2"', 'kind = "changes"\nquarters = ["q1", "q2"]'
+    for name, kind in (("small", flows), ("change", changes)):
+        text += f'\n[[release]]\nname = "{name}"\n{kind}\nby = ["county"]\nepsilon = 1\n'
+    result = run(written(tmp_path, table, text))
+    drawn, seen = (pq.read_table(tmp_path / "out" / "small" / f"{form}.parquet") for form in ("research", "basic"))
+    for rate in ("jcr", "jdr", "ar", "sr"):
+        before, after = (one[rate].to_numpy(zero_copy_only=False) for one in (drawn, seen))
+        assert np.nanmin(before) < 0 <= np.nanmin(after), rate
+    rates = pq.read_table(tmp_path / "out" / "change" / "basic.parquet")["rate"].to_numpy(zero_copy_only=False)
+    assert np.nanmin(rates) >= -1
+    blocks = list(itertools.islice(shown(seen, "small", by=["county"], drawn=drawn, expected=None), 3))  # type: ignore[arg-type]
+    marks = [mark for block in blocks if isinstance(block, Ranked) for mark in block.marks]
+    whole = [mark for mark in marks if (mark.low, mark.high) == (0, 2)]
+    assert any(mark.value >= 1 for mark in whole) and {mark.flag for mark in whole} == {"mostly noise"}
+    assert not [one for one in verify_bundle(result.bundle) if one.wrong]
 
 
 def test_flows_and_changes_are_attacked_below_the_bound(done: Any) -> None:

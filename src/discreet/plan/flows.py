@@ -65,8 +65,9 @@ OF_CHANGES = {
     "change": "later less earlier jobs",
     "rate": "the change over earlier jobs",
 }
-RATES = ("jcr", "jdr", "ar", "sr", "rate")
-INSIDE = "; in the basic form inside its interval"
+RATES = {"jcr": 0.0, "jdr": 0.0, "ar": 0.0, "sr": 0.0, "rate": -1.0}
+"""Rates with the least that each can be."""
+INSIDE = "; in the basic form inside its interval, and one that can be"
 LIMITS = {
     "changes": "A change is the difference of the levels beside it, exactly in the research form.",
     "flows": "Flows of a quarter add up as their definitions say, exactly in the research form: beginning + accessions "
@@ -187,9 +188,9 @@ class FlowRequest:
                 table = table.set_column(table.column_names.index(column), column, whole)
             words = pa.array(flags(near, ends).tolist(), pa.string())
             table = table.set_column(table.column_names.index(f"{name}_quality"), f"{name}_quality", words)
-        for rate in (name for name in RATES if name in table.column_names):
+        for rate, least in ((name, least) for name, least in RATES.items() if name in table.column_names):
             value, low, high = (np.array(table[f"{rate}{end}"], dtype=np.float64) for end in ("", "_lower", "_upper"))
-            inside = np.fmin(np.fmax(value, low), high)  # an end that does not exist bounds nothing
+            inside = np.fmin(np.fmax(np.fmax(value, least), low), high)  # an end that does not exist bounds nothing
             kept = pa.array(np.where(np.isnan(value), np.nan, inside), mask=np.isnan(value))
             table = table.set_column(table.column_names.index(rate), rate, kept)
         over = {"change": "rate"} | {flow: rate for rate, flow in RATE_OF.items()}

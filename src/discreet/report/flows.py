@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FLOWS = ("beginning", "accessions", "separations", "end", "creation", "destruction")
 RATES = {"jcr": "Job creation rate", "jdr": "Job destruction rate", "ar": "Accession rate", "sr": "Separation rate"}
+LARGEST = {"jcr": 2.0, "jdr": 2.0}
+"""The most that a rate can be: an interval from 0 to there says nothing, whatever the rate."""
 LISTED = 50
 """Cells of the table of flows."""
 
@@ -108,4 +110,5 @@ def _mark(columns: Mapping[str, Sequence[Any]], rate: str, cell: str, row: int) 
     if columns[f"{FLOW_OF[rate]}_quality"][row] == SUPPRESSED:
         return Mark(cell, value, flag=SUPPRESSED)
     noisy = not (math.isfinite(high) and value > 0 and max(high - value, value - low) <= value)
+    noisy |= rate in LARGEST and low <= 0 and high >= LARGEST[rate]
     return Mark(cell, value, low, high, NOISE if noisy else "", noisy)

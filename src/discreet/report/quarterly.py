@@ -48,8 +48,8 @@ def in_short(table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table) 
     before, after = (sum(value or 0 for value in drawn[each].to_pylist()) for each in ("earlier", "later"))
     whole = f", {percent((after - before) / before)} of {text(before)}" if before > 0 else ""
     return [
-        f"{name}: of {text(len(marks))} changes, {text(rose)} are surely above zero and {text(fell)} surely below. All "
-        f"together {text(after - before)} jobs{whole}."
+        f"{name}: of {text(len(marks))} changes, {text(rose)} have their interval above zero and {text(fell)} below. "
+        f"All together {text(after - before)} jobs{whole}."
     ]
 
 

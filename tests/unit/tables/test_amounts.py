@@ -208,6 +208,35 @@ def test_amounts_above_the_cap_are_cut_where_that_is_declared() -> None:
     assert cut == CAP * rows()["n"][0]
 
 
+@pytest.mark.parametrize(
+    ("amount", "what"), [(1e17, "magnitudes.payroll"), (-1e17, "source"), (1e300, "magnitudes.payroll")]
+)
+def test_a_number_that_is_too_large_is_told_as_one_above_the_cap_or_cut_to_it(amount: float, what: str) -> None:
+    table = rows() | {"payroll": [amount, *map(float, rows()["payroll"][1:])]}
+    with pytest.raises(DataError, check=about(what)) as refusal:
+        dc.read_jobs(table, schema=schema())
+    assert "no number" not in str(refusal.value)
+    if amount > 0:
+        query = dc.Session(dc.read_jobs(table, schema=schema(beyond="clip")), unit=ALPHA, budget=9).sum("payroll")
+        cut = query.statistics(query.prepare(epsilon=1)).counts.sum() - rows()["payroll"][1:].sum()
+        assert cut == CAP * rows()["n"][0]
+
+
+@pytest.mark.parametrize("beyond", ["refuse", "clip"])
+@pytest.mark.parametrize("amounts", [[1, 2], [1.6, 2.4]], ids=["whole", "fractions"])
+@pytest.mark.parametrize(
+    ("kind", "most", "cap"),
+    [("int64", 2**50, 2**40), ("int32", 9_000, CAP), ("int16", 9_000, 10**7), ("int32", 9, 2**31 - 1)],
+)
+def test_jobs_times_a_cap_are_no_overflow(kind: str, most: int, cap: int, amounts: list[float], beyond: str) -> None:
+    """In 32 bits 8,590 jobs at the usual cap are too many, and whether an establishment has so many is protected."""
+    declared = Schema(["county"], {}, size="n", magnitudes={"payroll": {"cap": cap, "beyond": beyond}})
+    size = np.array([most, 3], dtype=kind)
+    table = {"workplace": [1, 2], "county": ["a", "b"], "n": size, "payroll": np.array(amounts)}
+    query = dc.Session(dc.read_jobs(table, schema=declared), unit=ALPHA, budget=9).sum("payroll", "county")
+    assert query.statistics(query.prepare(epsilon=1)).counts.ravel().tolist() == [round(each) for each in amounts]
+
+
 @pytest.mark.parametrize("cap", [0, -1, 2.5, True, None, "much", 2**41])
 def test_a_cap_is_a_whole_number(cap: Any) -> None:
     with pytest.raises(DataError, check=about("magnitudes.payroll")):

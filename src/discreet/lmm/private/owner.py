@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Mask, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.frames import missing, open_frame, refuse
 from discreet.privacy.losses import Number, exact
 
@@ -26,6 +27,8 @@ NEAR = 4  # rows before and after of which a column may be made: a year of quart
 CLOSE = 0.05  # what responses nearby leave of the typical distance of a column from its middle, if it is made of them
 ROUGHLY = 0.99  # rank correlation from which a column tells responses to a few per cent
 EXACTLY = 1e-3  # of a column's range: what it may be off from the mean response of the rows that share its value
+NEXT = 0.01  # of all ranks: how far apart rows with neighbouring responses lie in a curve of them, most of the time
+LOOKED = 20_000  # rows that are enough to see whether columns make up the response together
 COMMON = 0.2  # a value that so many rows have is no number that was made of responses
 
 
@@ -68,18 +71,22 @@ def look(
         return [OwnersNote(words) if y is None else _noted(words, ~np.isfinite(y))]
     told: list[str] = []
     found: dict[str, Vector] = {}
+    levels: dict[str, Integers] = {}
     for name in public:
         column = _column(frame, name)
         x = _numbers(column)
+        levels[name] = _levels(column)
         if x is None:
             inside = _numbers_in(column)
-            decided = list(_decided(column, y, name, response))
+            decided = list(_decided(levels[name], y, name, response))
             told += decided or ([] if inside is None else _again(inside, y, name, response, lagged))
         else:
             again = list(_again(x, y, name, response, lagged))
             told += again
-            found |= {} if again else {name: x}
-    told += _together(found, y, response)
+            found |= {} if again or name in lagged else {name: x}
+    told += (
+        list(_within(found, levels, y, response)) or list(_together(found, y, response)) or _pairs(found, y, response)
+    )
     return [*_outside(y, response, bounds), *map(OwnersNote, told)]
 
 
@@ -138,7 +145,7 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
     if both.sum() < FEWEST or not (np.ptp(x[both]) and np.ptp(y[both])):
         return
     alike = abs(_rank_correlation(x[both], y[both]))
-    copied = (x[both] == y[both]).mean() > OFTEN and len(np.unique(y[both])) >= MANY
+    copied = len(np.unique(y[both])) >= MANY and _equal(x, y)
     if alike > ALIKE or copied:
         yield (
             f"Column {name!r} is declared public and follows {response!r} from row to row: it reveals every response. "
@@ -166,6 +173,35 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
             f"Column {name!r} is declared public and holds means of {response!r} of the rows that share its value: it "
             "tells what they have in common. Leave it out, or release it under the guarantee first."
         )
+    elif _goes_with(_ranks(x[both]), y[both]):
+        yield _ranges(name, response)
+
+
+def _ranges(name: str, response: str) -> str:
+    return (
+        f"Column {name!r} is declared public and goes with {response!r} as its classes or a curve of it would: it "
+        f"tells in which range a response lies. Leave it out if it was made of {response!r}."
+    )
+
+
+def _goes_with(x: Vector, y: Vector) -> bool:
+    """Whether values hardly change from one response to the next larger one, for any curve or classes of it."""
+    if len(np.unique(y)) < MANY:
+        return False
+    chance = np.random.default_rng(0).permutation(len(y))  # among equal responses the order of rows must not count
+    ordered, n = np.sort(x), len(x)
+    by_chance = 2 * float((2 * np.arange(n) - n + 1) @ ordered) / n**2
+    return float(np.abs(np.diff(x[np.lexsort((chance, y))])).mean()) < CLOSE * by_chance
+
+
+def _curve_of_others(x: Vector, y: Vector) -> bool:
+    """Whether most values are one curve of the responses a fixed number of rows away."""
+    for step in (step for far in range(1, FARTHEST + 1) for step in (far, -far)):
+        both = np.isfinite(x) & np.isfinite(near := np.roll(y, step))
+        ranks = _ranks(x[both])[np.argsort(near[both])]
+        if len(ranks) >= FEWEST * MANY and np.median(np.abs(np.diff(ranks))) < NEXT * len(ranks):
+            return True
+    return False
 
 
 def _means_of(x: Vector, y: Vector) -> bool:
@@ -184,7 +220,16 @@ def _computed_from(x: Vector, y: Vector) -> bool:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(y)
             made += [(np.log(each), logs) for each in (x, 1 + x) if np.nanmin(each) >= 0]
-    return any(_made_of(*each) for each in made) or _made_of(x, y, itself=True)
+    return (
+        any(_made_of(*each) for each in made)
+        or _made_of(x, y, itself=True)
+        or (_of_many_values(x) and _of_many_values(y) and _curve_of_others(x, y))
+    )
+
+
+def _of_many_values(x: Vector) -> bool:
+    values, counts = np.unique(x[np.isfinite(x)], return_counts=True)
+    return len(values) >= MANY and bool(counts.max() <= COMMON * len(x))
 
 
 def _made_of(x: Vector, y: Vector, *, itself: bool = False) -> bool:
@@ -201,10 +246,9 @@ def _made_of(x: Vector, y: Vector, *, itself: bool = False) -> bool:
     X, x = X[rows], x[rows]
     if len(x) < FEWEST * X.shape[1]:
         return False
-    values, counts = np.unique(x, return_counts=True)
-    if len(values) < MANY or counts.max() > COMMON * len(x):
-        return False
-    return _left(x, X) < CLOSE * (_left(x, X[:, :2]) if itself else float(np.median(np.abs(x - np.median(x)))))
+    return _of_many_values(x) and _left(x, X) < CLOSE * (
+        _left(x, X[:, :2]) if itself else float(np.median(np.abs(x - np.median(x))))
+    )
 
 
 def _left(x: Vector, X: Matrix) -> float:
@@ -216,12 +260,13 @@ def _left(x: Vector, X: Matrix) -> float:
     return float(np.median(off))
 
 
-def _rank_correlation(x: Vector, y: Vector) -> float:
-    def ranks(values: Vector) -> Vector:
-        _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
-        return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[at])
+def _ranks(values: Vector) -> Vector:
+    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[at])
 
-    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
+
+def _rank_correlation(x: Vector, y: Vector) -> float:
+    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
 
 
 def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
@@ -229,17 +274,32 @@ def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
     different = np.unique(y[both])
     if len(different) < MANY:
         return False
-    if len(different) > len(y) / 5 and np.isin(x[both], different).mean() > OFTEN:
+    if len(different) > len(y) / 5 and len(np.unique(x[both])) >= MANY and np.isin(x[both], different).mean() > OFTEN:
         return True
     steps = [step for step in range(1, FARTHEST + 1) if step < len(y)]
-    return any(
-        (one == other).mean() > OFTEN for step in steps for one, other in ((x[step:], y[:-step]), (x[:-step], y[step:]))
+    return any(_equal(x[step:], y[:-step]) or _equal(x[:-step], y[step:]) for step in steps)
+
+
+def _equal(x: Vector, y: Vector) -> bool:
+    """Whether most are the same; two columns that are mostly 0 are no copies."""
+    different, counts = np.unique(y[np.isfinite(y)], return_counts=True)
+    rare = np.isfinite(x) & np.isfinite(y) & (y != (different[counts.argmax()] if counts.max() > 1 else np.nan))
+    return bool(rare.any() and (x[rare] == y[rare]).mean() > OFTEN)
+
+
+def _levels(column: Any) -> Integers:
+    """Codes of a column's values, -1 where there is none."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return np.asarray(
+        column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64
     )
 
 
-def _decided(column: Any, y: Vector, name: str, response: str) -> Iterator[str]:
+def _decided(codes: Integers, y: Vector, name: str, response: str) -> Iterator[str]:
     """Whether levels determine the response: rows of one level, if there are several, have one response."""
-    codes = column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     known = np.isfinite(y) & (codes >= 0)
     if known.sum() < FEWEST or not np.ptp(y[known]):
         return
@@ -252,6 +312,62 @@ def _decided(column: Any, y: Vector, name: str, response: str) -> Iterator[str]:
             f"Column {name!r} is declared public and its levels decide {response!r}: each reveals its rows' responses. "
             "Leave it out, or declare it as protected too."
         )
+    elif len(counts) < known.sum() / FEWEST:
+        ordered = at[np.lexsort((np.random.default_rng(0).permutation(len(at)), y[known]))]
+        if len(np.unique(y[known])) >= MANY and (ordered[1:] != ordered[:-1]).mean() < CLOSE * (
+            1 - float(((counts / len(at)) ** 2).sum())
+        ):
+            yield _ranges(name, response)
+
+
+def _within(found: dict[str, Vector], levels: dict[str, Integers], y: Vector, response: str) -> Iterator[str]:
+    """Whether a column is the response in another unit for each value of another, such as parts of a group's mean."""
+    for name, x in found.items():
+        for other, codes in levels.items():
+            rows = np.isfinite(x) & np.isfinite(y) & (codes >= 0)
+            _, at, counts = np.unique(codes[rows], return_inverse=True, return_counts=True)
+            if other == name or (counts >= FEWEST).sum() < 2 or counts[counts >= FEWEST].sum() < OFTEN * len(y):
+                continue
+            dx, dy = ((v - (np.bincount(at, v) / counts)[at]) for v in (x[rows], y[rows]))
+            xx, yy, xy = (np.bincount(at, each) for each in (dx * dx, dy * dy, dx * dy))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                alike = np.nan_to_num(xy**2 / (xx * yy))[counts >= FEWEST]
+            if np.median(alike) > ALIKE:
+                yield (
+                    f"Column {name!r} is declared public and follows {response!r} within each value of {other!r}: it "
+                    "reveals responses. Leave it out, or declare it as protected too."
+                )
+                break
+
+
+def _pairs(found: dict[str, Vector], y: Vector, response: str) -> list[str]:
+    """Whether two numeric columns give the response as a product or a ratio, as counts do whose ratio it is."""
+    step = -(-len(y) // LOOKED)
+    y, told = y[::step], []
+    for one, other in combinations(found, 2):
+        x, z = found[one][::step], found[other][::step]
+        rows = np.isfinite(x) & np.isfinite(z) & np.isfinite(y)
+        if rows.sum() < 4 * FEWEST or not all(np.ptp(each[rows]) for each in (x, y, z)):
+            continue
+        x, z, w = (each[rows] / np.abs(each[rows]).max() for each in (x, z, y))
+        if any(_bilinear(*each) for each in ((x, z, w), (z, x, w), (w, z, x))):
+            told.append(
+                f"Columns {one}, {other} are declared public and {response!r} is their product or ratio: together they "
+                "reveal every response. Leave one out, or declare it as protected too."
+            )
+    return told
+
+
+def _bilinear(of: Vector, given: Vector, told: Vector) -> bool:
+    """Whether `told` makes up nearly all of what `given` leaves of `of`, by itself and times `given`."""
+
+    def left(*columns: Vector) -> float:
+        X = np.column_stack([np.ones(len(of)), *columns])
+        off = of - X @ np.linalg.lstsq(X, of, rcond=None)[0]
+        return float(off @ off)
+
+    without = left(given)
+    return without > 1e-12 * float(of @ of) and left(given, told, told * given) < (1 - ALIKE) * without
 
 
 def _together(found: dict[str, Vector], y: Vector, response: str) -> Iterator[str]:

@@ -66,6 +66,14 @@ TELLING = {
     "the last response": (lag(1), "of other rows"),
     "the fourth last response": (lag(4), "of other rows"),
     "rows in another order": (rng.permutation(PANEL["y"]), "of other rows"),
+    "a square": ((PANEL["y"] - 0.4) ** 2, "goes with"),
+    "a wave": (np.sin(15 * PANEL["y"]), "goes with"),
+    "fifths": (np.digitize(PANEL["y"], np.quantile(PANEL["y"], [0.2, 0.4, 0.6, 0.8])).astype(float), "goes with"),
+    "fifths as labels": (np.array(list("cabed"))[np.digitize(PANEL["y"], [0.25, 0.35, 0.45, 0.55])], "goes with"),
+    "above the median": (PANEL["y"] > np.median(PANEL["y"]), "goes with"),
+    "logarithms of the third last": (np.log(lag(3) + 0.01), "computed from"),
+    "parts of a county's mean": (PANEL["y"] / np.repeat(Y[:, 4:].mean(axis=1), QUARTERS), "within each value"),
+    "times the quarter": (PANEL["y"] * (PANEL["quarter"] + 1), "within each value"),
     "levels that decide": (
         np.array([f"level {i}" for i in np.digitize(PANEL["y"], np.linspace(0, 2, 2000))]),
         "decide",
@@ -93,6 +101,14 @@ def test_columns_that_add_up_to_the_response_are_told() -> None:
     assert len(found) == 1 and "x, z, rest" in found[0].words and "add up to 'y'" in found[0].words
 
 
+def test_columns_whose_ratio_or_product_is_the_response_are_told() -> None:
+    jobs = rng.lognormal(5, 1, len(PANEL["y"]))
+    for created in (PANEL["y"] * jobs, PANEL["y"] / jobs):
+        data = PANEL | {"created": created, "jobs": jobs}
+        found = look(data, response="y", public=["x", "created", "jobs", "county"], bounds=(0, 2))
+        assert len(found) == 1 and "created, jobs" in found[0].words and "product or ratio" in found[0].words
+
+
 def test_an_ordinary_design_is_not_accused() -> None:
     constant = np.full(len(PANEL["y"]), 3.0)
     assert look(PANEL | {"one": constant}, response="y", public=[*PUBLIC, "one"], bounds=(0, 2)) == []
@@ -101,6 +117,15 @@ def test_an_ordinary_design_is_not_accused() -> None:
     steady |= {"day": np.datetime64("2020-01-01") + 91 * PANEL["quarter"]}
     for name, column in steady.items():
         assert look(PANEL | {name: column}, response="y", public=[*PUBLIC, name], bounds=(0, 2)) == [], name
+    mostly = np.where(rng.random(len(PANEL["y"])) < 0.9, 0.0, rng.normal(size=len(PANEL["y"])))
+    zeros = PANEL | {"y": np.where(PANEL["x"] > -1, 0.0, PANEL["y"]), "mostly": mostly, "other": 2 * PANEL["z"] + 1}
+    assert look(zeros, response="y", public=[*PUBLIC[1:], "mostly", "other"], bounds=(0, 2)) == []
+    strong = PANEL | {
+        "y": PANEL["y"] + 0.3 * (PANEL["x"] > 0),
+        "kind": PANEL["x"] > 0,
+        "grade": PANEL["y"] + 0.3 * PANEL["z"],
+    }
+    assert look(strong, response="y", public=["kind", "grade", "county"], bounds=(0, 2)) == []
     binary = PANEL | {"y": (PANEL["y"] > 0.4).astype(float), "group": (PANEL["x"] > 0).astype(float)}
     assert look(binary, response="y", public=["x", "group", "county"], bounds=(0, 1)) == []
 

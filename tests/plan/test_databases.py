@@ -282,6 +282,13 @@ SECRETS = (
     "postgresql://reader@host/db::hunter2::jobs",
     "postgresql://hunter2",
     "postgresql://reader@host/db@hunter2::jobs",
+    "postgresql://reader@host/db::jobs?password=hunter2",
+    "postgresql://reader%3Ahunter2@host/db::jobs",
+    " postgresql://reader:hunter2@host/db::jobs",
+    "jdbc:postgresql://reader:hunter2@host/db::jobs",
+    "postgresql:/reader:hunter2@host/db::jobs",
+    "s3://key:hunter2@bucket/jobs.parquet",
+    "https://reader:hunter2@host/jobs.parquet",
 )
 
 

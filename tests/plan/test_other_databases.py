@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from traceback import format_exception
 from uuid import uuid4
 
 import pyarrow as pa
@@ -262,6 +264,30 @@ def test_a_password_file_outside_the_plan_is_enough(
     keys.write_text(f"[client]\npassword={PASSWORD}\n")
     plan.write_text(re.sub(r"(toys_\w+)::", rf"\1?option_file={keys}::", plan.read_text()))
     assert run(plan, dry_run=True).check.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [("password=hunter2\n[client]\n", ""), ("[client\nhunter2\n", ""), (None, ""), ("", "&connect_timeout=soon")],
+    ids=["before its section", "no section", "no file", "no number"],
+)
+def test_a_password_file_or_option_that_cannot_be_read_is_said_and_not_repeated(
+    text: str | None, option: str, tmp_path: Path
+) -> None:
+    keys = tmp_path / "client.cnf"
+    if text is not None:
+        keys.write_text(text)
+    with pytest.raises(DataError, check=about("source")) as refusal:
+        dc.read_jobs(f"mysql://u@127.0.0.1:9/db?option_file={keys}{option}::jobs", schema=dc.Schema(["place"], {}))
+    assert ("connect_timeout" if option else "option_file") in str(refusal.value)
+    assert "hunter2" not in "".join(format_exception(refusal.value))
+
+
+def test_a_server_that_accepts_and_stays_silent_is_left() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError) as refusal:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        dc.read_jobs(f"mysql://u@{place}/db?connect_timeout=1::jobs", schema=dc.Schema(["place"], {}))
+    assert "no server answers there" in str(refusal.value)
 
 
 LITE_FAILURES = {

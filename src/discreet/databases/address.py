@@ -17,7 +17,7 @@ from discreet.errors import DataError
 
 ADDRESS = re.compile(
     r"\w+://(?:(?P<user>[^@/?#]*)@)?(?P<host>\[[^\]]*\]|[^@/?#:]*)(?::(?P<port>\d+))?"
-    r"/(?P<database>[^?#:@/]*)(?:\?(?P<query>[^#@]*?))?(?:::(?P<table>[^:]+))?"
+    r"/(?P<database>[^?#:@/]*)(?:\?(?P<query>[^#@]*?))?(?:::(?P<table>[^:?]+))?"
 )
 
 
@@ -69,6 +69,12 @@ UNREAD = {
 }
 """Servers that people ask for and that are not supported, and tools that show their tables in PostgreSQL."""
 
+NAMED = (
+    r"\s*(?:jdbc:)?(?:postgres|mysql|mariadb|sqlite|oracle|mssql|sqlserver)\w*(?:\+\w+)?:(?://|/?[^/]*:[^/]*@)"
+    r"|\s*\w+://[^/]*:[^/]*@"
+)
+"""What an address begins with."""
+
 SQLITE = (".sqlite", ".sqlite3", ".db")
 """How files of SQLite are called."""
 
@@ -109,7 +115,7 @@ class Address:
         server, found = SERVERS[known], ADDRESS.fullmatch(text)
         parts = {} if found is None else {name: value or "" for name, value in found.groupdict().items()}
         options = tuple(parse_qsl(parts.get("query", ""), keep_blank_values=True))
-        secret = ":" in parts.get("user", "") or any("passw" in name or "pwd" in name for name, _ in options)
+        secret = ":" in unquote(parts.get("user", "")) or any("passw" in name or "pwd" in name for name, _ in options)
         if secret or (found is None and re.match(r"\w+://[^/?#]*:[^/?#]*@", text)):
             raise DataError(
                 "The address holds a password, which every reader of the plan would see.",
@@ -178,9 +184,11 @@ class SomeColumns:
 
 
 def is_address(data: object) -> bool:
-    """Whether data are named by a server's address and not by a path; `hdfs://` and the like are paths."""
-    known = r"(?:postgres|mysql|mariadb|sqlite|oracle|mssql|sqlserver)\w*(?:\+\w+)?://"
-    return isinstance(data, str) and re.match(known, data, re.IGNORECASE) is not None
+    """Whether data are named by a server's address and not by a path; `hdfs://` and the like are paths.
+
+    So is what only looks like one, or holds a password: it is refused where addresses are read, and not repeated.
+    """
+    return isinstance(data, str) and re.match(NAMED, data, re.IGNORECASE) is not None
 
 
 def is_sqlite(path: Path) -> bool:

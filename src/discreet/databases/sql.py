@@ -6,6 +6,7 @@ MyISAM, is refused. SQLite sees one moment in any file; who writes to it may hav
 
 from __future__ import annotations
 
+import configparser
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS = 10  # to wait for a server, unless the address says otherwise
+LONGEST = 3600  # seconds that an address may ask to wait
+LOST, SILENT = 2013, 2003  # the driver's numbers for a connection that broke, and for no server
+PASSWORDS = "A password stands in it under [client], as a line password=..., and MYSQL_PWD can have it instead."
 BATCH = 50_000  # rows that are held as Python objects at a time
 
 
@@ -40,8 +44,9 @@ def connect(address: Address) -> Any:
     else:
         with needs("mysql", "A table in MariaDB or MySQL"):
             import pymysql as _  # noqa: F401
+        login = _login(address)
         engine = sqlalchemy.create_engine(
-            "mysql+pymysql://", connect_args=_login(address), poolclass=NullPool, isolation_level="REPEATABLE READ"
+            "mysql+pymysql://", creator=lambda: _greeted(login), poolclass=NullPool, isolation_level="REPEATABLE READ"
         )
         begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
     connection = engine.connect()
@@ -56,19 +61,47 @@ def connect(address: Address) -> Any:
 def _login(address: Address) -> dict[str, Any]:
     """The driver's parameters for a connection; passwords come from the environment or from a file outside the plan."""
     said = dict(address.options)
-    options = Path(said.pop("option_file", "") or "~/.my.cnf").expanduser()
+    named = said.pop("option_file", "")
+    options = Path(named or "~/.my.cnf").expanduser()
+    if named and not options.is_file():
+        raise DataError("The file that option_file names is not there.", PASSWORDS, "Correct its path.")
+    seconds = said.pop("connect_timeout", str(SECONDS))
+    if not (seconds.isdecimal() and 1 <= int(seconds) <= LONGEST):
+        raise DataError(
+            "The connect_timeout of the address is no number of seconds.",
+            f"It is a whole number from 1 to {LONGEST:,}.",
+            f"Write for example connect_timeout={SECONDS}.",
+        )
     given = {
         "user": address.user,
         "password": os.environ.get("MYSQL_PWD", ""),
         "host": address.host.strip("[]"),
         "port": int(address.port or 0),
         "database": address.database,
-        "connect_timeout": int(said.pop("connect_timeout", SECONDS)),
+        "connect_timeout": int(seconds),
         "charset": "utf8mb4",
         "read_default_file": str(options) if options.is_file() else "",
         **said,
     }
     return {name: value for name, value in given.items() if value}
+
+
+def _greeted(login: dict[str, Any]) -> Any:
+    """A connection to a server that answers within its time; rows may take longer."""
+    import pymysql
+
+    try:
+        made = pymysql.connect(**login, read_timeout=login["connect_timeout"])
+    except (configparser.Error, UnicodeDecodeError):
+        raise DataError(
+            "The file of passwords (option_file, or ~/.my.cnf) cannot be read.", PASSWORDS, "Correct the file."
+        ) from None
+    except pymysql.err.OperationalError as error:
+        if error.args[:1] == (LOST,):
+            raise pymysql.err.OperationalError(SILENT) from None
+        raise
+    made._read_timeout = None
+    return made
 
 
 @contextmanager

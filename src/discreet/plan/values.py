@@ -20,7 +20,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from discreet.databases import Address
+from discreet.databases import Address, is_address
 from discreet.errors import DataError, PlanError, PrivacyError
 from discreet.ledger.book import named
 from discreet.ledger.periods import Period
@@ -117,7 +117,7 @@ def _path(text: str, *, addresses: bool = False) -> str:
 
 def _place(text: str) -> str:
     """A path, or the address of a table on a server; an address may hold a secret and is not repeated."""
-    if "://" not in text:
+    if "://" not in text and not is_address(text):
         return _path(text)
     if is_remote(text) and not re.match(r"\w+://[^/]*:[^/]*@", text):
         return _path(text, addresses=True)

@@ -51,6 +51,8 @@ WRITTEN = {
 }
 """The spelling of a label, and of a number."""
 
+DATES = ("One date has several spellings.", "Write it as text at the source, such as 2024Q2 or 2024-06-30.")
+
 HEADER = "The first line of a CSV file names the columns; it may be missing, or below others."
 
 # DuckDB's other exceptions may quote the value that broke them.
@@ -206,7 +208,7 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
         labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
         if not {"label": labelled, "integer": dtype.is_integer(), "number": dtype.is_numeric()}[kind]:
             asked = f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed."
-            faults.append(Fault(None, asked, *WRITTEN[kind == "label"]))
+            faults.append(Fault(None, asked, *(DATES if dtype.is_temporal() else WRITTEN[kind == "label"])))
     faults.sort(key=lambda fault: fault.said())
     refuse(faults)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import discreet as dc
 from discreet.errors import DataError, EngineError
 from discreet.frames import collect, holds, open_frame, query_of, require, tally, working
 from faults_of import about
@@ -321,3 +323,11 @@ def test_a_view_of_a_duckdb_file_is_read_once(tmp_path: Path) -> None:
         first, second = (collect(frame.sort("a"), step="rows")["a"].to_pylist() for _ in range(2))
         assert first == second
         assert 300 < len(first) < 700
+
+
+def test_a_column_of_dates_is_told_as_such() -> None:
+    """Quarters come as dates from a database; nothing about fractions helps there."""
+    table = {"worker": [1], "workplace": [1], "place": ["a"], "quarter": [datetime.date(2024, 4, 1)]}
+    with pytest.raises(DataError) as refusal:
+        dc.read_histories(table, quarters=["2024Q1", "2024Q2", "2024Q3"], schema=dc.Schema(["place"], {}))
+    assert "such as 2024Q2" in str(refusal.value) and "fractions" not in str(refusal.value)

@@ -157,7 +157,7 @@ def _read(forecasts: Any) -> tuple[dict[str, Any], tuple[str, ...], Matrix]:
             forecasts, ("series", "t", *wide), what="forecasts", numbers=(*wide, "horizon", "quantile", "sample"),
             optional=OPTIONAL,
         )  # fmt: skip
-        return asked, tuple(wide), np.stack([np.asarray(asked.pop(name), float) for name in wide])
+        return tidy.with_limits(asked, {name: np.asarray(asked.pop(name), float) for name in wide})
     asked = tidy.read(
         forecasts,
         ("series", "method", "t", "forecast"),
@@ -210,15 +210,7 @@ def _at(asked: dict[str, Any], matrix: Matrix, held: TidyPanel, horizon: int) ->
         raise DataError(
             f"No forecast has horizon {horizon}; the frame has {found}.", remedy="Choose one of these.", about="horizon"
         )
-    return *_chosen(asked, matrix, np.asarray(ahead == horizon)), True
-
-
-def _chosen(asked: dict[str, Any], matrix: Matrix, rows: Mask) -> tuple[dict[str, Any], Matrix]:
-    picked = {
-        name: tidy.Labels(column.known, column.code[rows]) if isinstance(column, tidy.Labels) else column[rows]
-        for name, column in asked.items()
-    }
-    return picked, matrix[:, rows]
+    return *tidy.chosen(asked, matrix, np.asarray(ahead == horizon)), True
 
 
 def _of_series(asked: dict[str, Any], matrix: Matrix, held: TidyPanel) -> tuple[dict[str, Any], Matrix]:
@@ -234,7 +226,7 @@ def _of_series(asked: dict[str, Any], matrix: Matrix, held: TidyPanel) -> tuple[
             "A name is the same only if it is number or text in both tables.",
             about="forecasts",
         )
-    return (asked, matrix) if there.all() else _chosen(asked, matrix, there[asked["series"].code])
+    return (asked, matrix) if there.all() else tidy.chosen(asked, matrix, there[asked["series"].code])
 
 
 def _targets(held: TidyPanel, t: tidy.Labels) -> tuple[np.ndarray, Integers]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet import frames
-from discreet.arrays import Integers
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change.calendar import calendar
 from discreet.change.numerals import read_numbers
 from discreet.errors import DataError, concerning
@@ -57,6 +57,9 @@ NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y")
 NAMED_DAYS = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d %B %Y", "%d. %B %Y", "%B %d, %Y", "%b %d, %Y")
 WORDS_FIRST = re.compile(r"(?!\d{4}\b).*(?<!\d)(?:19|20|21)\d\d(?!\d).*|\d{1,2}[ .-]*[^\W\d]{3,}[ .-]*\d\d")
 """A year behind something else, as in 1. März 2024 and 1-Mai-24: words that differ are then sorted before years."""
+
+LIMIT = re.compile(r"(.+)-(lo|hi)-(\d+(?:\.\d+)?)")
+"""Limits of a method's interval as statsforecast names them: AutoETS-lo-90."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,34 @@ def methods_beside(data: Any, known: Sequence[str]) -> list[str]:
     if "forecast" in schema or "method" in schema:
         return []
     return [name for name, dtype in schema.items() if name not in known and dtype.is_numeric()]
+
+
+def with_limits(asked: dict[str, Any], wide: Mapping[str, Vector]) -> tuple[dict[str, Any], tuple[str, ...], Matrix]:
+    """Methods side by side; limits such as x-lo-90 and x-hi-90 are quantiles of x, where all methods have the same."""
+    found = {name: LIMIT.fullmatch(name) for name in wide}
+    limits = {name: limit for name, limit in found.items() if limit and limit[1] in wide}
+    methods = tuple(name for name in wide if name not in limits)
+    levels: dict[str, dict[float, str]] = {name: {0.5: name} for name in methods}
+    for name, limit in limits.items():
+        tail = (1 - float(limit[3]) / 100) / 2
+        levels[limit[1]][round(tail if limit[2] == "lo" else 1 - tail, 9)] = name
+    shared = sorted(levels[methods[0]])
+    points = np.stack([wide[name] for name in methods])
+    alone = len(shared) == 1 or {"quantile", "sample"} & {*asked}
+    if alone or any(sorted(one) != shared for one in levels.values()):
+        return asked, methods, points
+    asked, _ = chosen(asked, points, np.tile(np.arange(points.shape[1]), len(shared)))
+    asked["quantile"] = np.repeat(shared, points.shape[1])
+    return asked, methods, np.stack([np.concatenate([wide[levels[name][q]] for q in shared]) for name in methods])
+
+
+def chosen(asked: dict[str, Any], matrix: Matrix, rows: Mask | Integers) -> tuple[dict[str, Any], Matrix]:
+    """The rows of all columns that are asked for."""
+    picked = {
+        name: Labels(column.known, column.code[rows]) if isinstance(column, Labels) else column[rows]
+        for name, column in asked.items()
+    }
+    return picked, matrix[:, rows]
 
 
 def _ours(frame: Any, names: Sequence[str]) -> Any:

@@ -139,3 +139,27 @@ def test_bad_arguments():
     with pytest.raises(DataError) as refused:
         cases(*tidy(), missing="fill")
     assert refused.value.about == "missing"
+
+
+def test_limits_beside_a_method_are_its_quantiles_and_no_methods():
+    """Red before: statsforecast's AutoETS-lo-90 was a method of its own, and often the best."""
+    panel, forecasts = tidy()
+    wide = forecasts.pivot(index=["series", "t"], columns="method", values="forecast").reset_index()
+    limits = wide.assign(**{f"{m}-{end}-90": wide[m] + by for m in "xw" for end, by in (("lo", -1.0), ("hi", 2.0))})
+    long = pd.concat(
+        wide.melt(["series", "t"], list("xw"), "method", "forecast").assign(
+            quantile=q, forecast=lambda f, b=b: f.forecast + b
+        )
+        for q, b in ((0.05, -1.0), (0.5, 0.0), (0.95, 2.0))
+    )
+    found, expected = cases(panel, limits, horizon=1), cases(panel, long, horizon=1)
+    assert set(found.methods) == {"x", "w"}
+    np.testing.assert_allclose(found.levels, expected.levels)
+    for method in "xw":
+        here, there = found.methods.index(method), expected.methods.index(method)
+        np.testing.assert_allclose(found.spread[here], expected.spread[there])
+        np.testing.assert_allclose(found.forecasts[here], expected.forecasts[there])
+    partly = cases(
+        panel, limits.drop(columns=["w-lo-90", "w-hi-90"]), horizon=1
+    )  # then points are compared with points
+    assert set(partly.methods) == {"x", "w"} and partly.spread is None

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from discreet.audit.blackbox import blackbox
 from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.kept import Unsolved
 from discreet.noise.source import SeededSource
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.units import Establishments
@@ -274,8 +275,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("alpha", "epsilon", "nearest"),
     [
         ("0.01", "1", "Raise alpha to 0.02, or"),
-        ("2", "9", "Lower alpha to 1, or"),
-        ("2", "1", "Lower alpha to 0.3201."),
+        ("2", "9", "Lower alpha to 0.3, or use polynomial."),
+        ("0.7", "1.8", "Lower alpha to 0.3, or use polynomial."),
+        ("2", "1", "Lower alpha to 0.3."),
         ("0.1", "0.2", "Raise epsilon to 0.3432, or"),
         ("0.1", "0.33", "Raise epsilon to 0.3432, lower alpha to 0.09599, or"),
     ],
@@ -284,6 +286,16 @@ def test_a_refusal_names_the_nearest_that_is_possible(name: str, alpha: str, eps
     with pytest.raises(Infeasible, check=about("epsilon")) as caught:
         calibrate(name, unit=Establishments(alpha), epsilon=epsilon)
     assert nearest in str(caught.value) and "3.6 ln(1 + alpha)" in str(caught.value)
+
+
+def test_where_no_table_is_found_the_refusal_names_an_alpha_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(mechanism: LadderNoise) -> None:
+        raise Unsolved
+
+    monkeypatch.setattr(LadderNoise, "found", none)
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        calibrate("ladder", unit=Establishments("0.9"), epsilon=8)
+    assert "alpha <= 0.3" in str(caught.value) and "Lower alpha to 0.3, or use polynomial." in str(caught.value)
 
 
 @pytest.mark.parametrize("harm", ["cut", "weight", "text", "shape"])

@@ -51,6 +51,9 @@ Beyond, the outer law is about as good; at a large epsilon whole numbers count f
 LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
 """Establishments that may grow by less have long tables."""
 
+FOUND = Fraction(3, 10)
+"""Up to this alpha tables are found; above it only some are, so a refusal names none of those."""
+
 
 RARE, GRID = 1 / 50, 20_001
 """The part of what an interval may miss that is for noise of the table beyond its law's; points of a grid of z."""
@@ -91,7 +94,7 @@ class LadderNoise(SmoothNoise):
 
     @classmethod
     def room(cls, ask: Request) -> Fraction:
-        return Fraction(1)
+        return Fraction(1 if ask.unit.alpha <= FOUND else 10**9)
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
@@ -109,9 +112,8 @@ class LadderNoise(SmoothNoise):
         try:
             found.found()  # now or never: nothing was read and nothing is spent
         except Unsolved:
-            raise ask.refuse(
-                cls, "tables of noise that are found for this alpha and epsilon", "Use polynomial."
-            ) from None
+            found_up_to = f"a table of noise, and none is found; for alpha <= {float(FOUND)} there are tables"
+            raise ask.refuse(cls, found_up_to) from None
         return found
 
     @classmethod

@@ -6,6 +6,7 @@ The function itself checks values of the right kind. No data are looked at.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, wraps
@@ -54,7 +55,8 @@ def own_words_first(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Refuse arguments of other kinds than a function declares; those that it lacks are Python's to refuse."""
+    """Refuse arguments that a function does not take, or not of their kind; those it lacks are Python's to refuse."""
+    _refuse_unknown(function, kwargs)
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
@@ -72,6 +74,22 @@ def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Non
                 asked,
                 f"It takes {' or '.join(dict.fromkeys(_called(kind) for kind in kinds[name]))}.",
                 f"Leave it out for {default!r}, or correct it." if simple else "Correct it.",
+                about=name,
+            )
+
+
+def _refuse_unknown(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse names that a function does not have."""
+    known = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise DataError(
+                f"{name} was given to {function.__name__}, which does not take it.",
+                f"It takes {', '.join(each for each in known if each != 'self')}.",
+                f"Use {near[0]}, or leave it out." if near else "Leave it out.",
                 about=name,
             )
 

@@ -14,8 +14,11 @@ elimination sparse Cholesky factors of matrices with one pattern and many values
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
 families   laws of a response given its linear predictor: log-density of each row with its derivatives
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
+general_bootstrap simulated counts and shares, refits to other responses, the parametric bootstrap
 general_fit `GeneralisedFit`, what a fitted mixed model of counts or shares knows
-general_inference tests, contrasts and profiles of fixed effects of counts and shares
+general_inference tests, contrasts and intervals of fixed effects of counts and shares
+general_precision how precisely effects and linear predictors of counts and shares are known
+general_prediction predictions of counts and shares with standard errors and intervals
 generalised the door to mixed models of counts and shares: read the formula and the rows, check, maximise, wrap
 gram       from cells to the cross-products a model needs
 inference  tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, profiles of coefficients
@@ -23,12 +26,13 @@ influence  which rows carry weight: the paper's choice of 32 influential rows
 intervals  intervals of fixed effects and of predictions: the doors to `inference`, `bootstrap` and `prediction`
 laplace    likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature
 likelihood the best parameters of a generalised mixed model
-likelihood_fit what every fit by maximum likelihood has: fixed effects by name, and information criteria
+likelihood_fit what every fit by maximum likelihood has: effects by name, criteria, simulated responses, its data
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula
 pencil     a Gram matrix that is a weighted sum of others, and the fit over theta and what the weights depend on
 prediction how well a row is predicted: the variance of its fitted value, old levels and new ones; leverage
+predictive the law of a new count or share whose linear predictor is known up to an error
 profile    profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives
 ratios     fits beside each other: likelihood-ratio tests of nested models
 refits     exact refits without a row or a group, thousands at a time

@@ -15,12 +15,13 @@ from typing import Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.errors import DataError, FitError, Unidentified
+from discreet.errors import FitError, Unidentified
 from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.inference import gram_of_fit
+from discreet.lmm.likelihood_fit import responses_of
 from discreet.lmm.matrix import dense, linear, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.pencil import combined, solve_parts
@@ -88,15 +89,8 @@ def _times_response(rows: ModelRows, fit: MixedFit, y: Vector) -> Vector:
 
 def refit(fit: MixedFit, y: Vector) -> MixedFit:
     """The same model of other responses to the same rows."""
-    y = np.asarray(y, dtype=np.float64)
     rows = fit.data
-    if y.shape != (rows.count,) or not np.isfinite(y).all():
-        raise DataError(
-            f"A refit was asked with responses of shape {y.shape}, or with some that are not finite.",
-            f"The fit has {rows.count:,} rows, each with a finite response on the model's scale.",
-            "Give one number for each row, in the fitted order.",
-            about="y",
-        )
+    y = responses_of(y, rows.count)
     parts, held, weights, reml = with_response(fit, y), fit.residual, fit.weights, fit.method == "REML"
     statistics: Moments | Gram = parts[0]
     if held is not None:

@@ -242,8 +242,8 @@ def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> No
         )
     if squares <= 0:
         raise FitError(
-            "The response is constant, so there is no variance to divide.",
-            remedy="Check the response column.",
+            "The response is constant, or its squares are too small for a double, so there is no variance to divide.",
+            remedy="Check the response column, or give it in a smaller unit, such as millionths.",
             about="formula",
         )
 

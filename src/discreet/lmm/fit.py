@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,15 +11,14 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError, FitError
-from discreet.faults import Argument
+from discreet.errors import FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design
 from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.effects import ByGroup, RandomEffects, variances_of
-from discreet.lmm.likelihood_fit import LikelihoodFit
+from discreet.lmm.effects import RandomEffects, variances_of
+from discreet.lmm.likelihood_fit import LikelihoodFit, one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
@@ -108,15 +107,6 @@ class MixedFit(LikelihoodFit):
     def autocorrelation(self) -> float | None:
         """The correlation of residuals one period apart within a series; None where it was not asked for."""
         return self.residual.rho if self.residual else None
-
-    @property
-    def effects(self) -> dict[str, RandomEffects]:
-        """EBLUPs by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
-        found: ByGroup[RandomEffects] = ByGroup()
-        for at, term in enumerate(self.random):
-            again = sum(earlier.group == term.group for earlier in self.random[:at])
-            found[f"{term.group}.{again}" if again else term.group] = term
-        return found
 
     @cached_property
     def effect_variances(self) -> list[tuple[Matrix, Matrix]]:
@@ -244,17 +234,10 @@ class MixedFit(LikelihoodFit):
 
         return prediction(self, data, **asked)
 
-    @of_kinds
-    def simulate(
-        self, count: int = 1, *, effects: Literal["new", "kept"] = "new", seed: int | np.random.Generator | None = None
-    ) -> Matrix:
-        """Responses drawn from the fitted model, shape (rows, count), with new random effects or the predicted ones."""
+    def _drawn(self, count: int, rng: np.random.Generator, *, effects: Literal["new", "kept"]) -> Iterator[Vector]:
         from discreet.lmm.bootstrap import simulate
 
-        one_of("effects", effects, ("new", "kept"))
-        if count < 1:
-            raise DataError((Argument("count", count), " draws nothing."), "It is 1 or more.", about="count")
-        return np.column_stack(list(simulate(self, count, np.random.default_rng(seed), effects=effects)))
+        return simulate(self, count, rng, effects=effects)
 
     def refit(self, y: Vector) -> MixedFit:
         """The same model of other responses to the same rows, in their order."""
@@ -366,21 +349,6 @@ class MixedFit(LikelihoodFit):
                 about="weights",
             )
 
-    @property
-    def _open_frame(self) -> AnyFrame:
-        if self.frame is None:
-            raise FitError(
-                "This fit was stored, and its data were not.",
-                "Estimates and predictions for given data are possible.",
-                "Fit the formula to the data again.",
-                about="data",
-            )
-        return self.frame
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The stored state: estimates, what predictions need, and the rows that are in memory, without the source."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}
-
     @cached_property
     def _beta_everywhere(self) -> Vector:
         """Internal (centred) coefficients of every design column, zero where dropped."""
@@ -392,10 +360,3 @@ class MixedFit(LikelihoodFit):
 def log_total(weights: Vector | None) -> float:
     """What prior weights take from -2 log-likelihood."""
     return 0.0 if weights is None else float(np.log(weights).sum())
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise DataError(
-            (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name
-        )

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError
+from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design
-from discreet.formula.rows import Learned
+from discreet.formula.dots import updated
+from discreet.formula.rows import Learned, ModelRows
 from discreet.lmm.effects import RandomEffects, variances_of
 from discreet.lmm.families import FamilyName, family
-from discreet.lmm.fit import one_of
-from discreet.lmm.likelihood_fit import LikelihoodFit
+from discreet.lmm.likelihood_fit import LikelihoodFit, one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
+from discreet.lmm.solution import BOUNDARY
 
 if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
     from discreet.lmm.general_inference import FittedRows
     from discreet.lmm.inference import Test
+    from discreet.lmm.intervals import Prediction
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -37,7 +43,11 @@ class GeneralisedFit(LikelihoodFit):
     criterion : -2 log-likelihood.
     rows : number of observations.
     notes : a singular fit, dropped columns.
-    fitted_rows : what profiles are fitted to.
+    fitted_rows : the rows as arrays, to which profiles and other responses are fitted.
+    theta, spread : the triangles of the random terms as one vector, and the covariance of all parameters: fixed effects
+        (of centred columns), theta, and those of the family.
+    asked : the columns beside the formula: offset, exposure, weights.
+    contrasts : codings that were asked for beside the formula.
     """
 
     formula: str
@@ -61,6 +71,11 @@ class GeneralisedFit(LikelihoodFit):
     centred: tuple[Vector, tuple[Matrix, ...], Vector]
     parameters: int
     fitted_rows: FittedRows
+    theta: Vector
+    spread: Matrix
+    frame: AnyFrame | None
+    asked: Mapping[str, str | None]
+    contrasts: Contrasts | None = None
 
     @property
     def variances(self) -> dict[str, float]:
@@ -84,15 +99,84 @@ class GeneralisedFit(LikelihoodFit):
         one_of("level", level, ("conditional", "marginal"))
         one_of("scale", scale, ("response", "link"))
         one_of("new_levels", new_levels, ("error", "zero"))
-        if data is None:
-            found = self.link if level == "conditional" else self.marginal
-        else:
-            rows, (beta, effects, _) = place_rows(data, self.design, self.learned), self.centred
-            found = linear(rows, self.design.layout.fixed, self.design.levels, beta)
-            if level == "conditional":
-                for term, values in zip(self.design.random, effects, strict=True):
-                    found = found + random_part(rows, term, self.design.levels, values, new_levels=new_levels)
+        rows = None if data is None else place_rows(data, self.design, self.learned)
+        found = self.link_of(rows, level=level, new_levels=new_levels)
         return found if scale == "link" else self._mean(found)
+
+    def link_of(
+        self,
+        rows: ModelRows | None,
+        *,
+        level: Literal["conditional", "marginal"],
+        new_levels: Literal["error", "zero"],
+    ) -> Vector:
+        """Linear predictors of rows, without offset; of the fitted ones, where there are none, with it."""
+        if rows is None:
+            return self.link if level == "conditional" else self.marginal
+        beta, effects, _ = self.centred
+        found = linear(rows, self.design.layout.fixed, self.design.levels, beta)
+        if level == "conditional":
+            for term, values in zip(self.design.random, effects, strict=True):
+                found = found + random_part(rows, term, self.design.levels, values, new_levels=new_levels)
+        return found
+
+    @property
+    def triangles(self) -> list[Matrix]:
+        """Roots of the covariances of the effects of one level, by term, for centred columns."""
+        sizes = [len(term.names) for term in self.random]
+        ends = np.cumsum([q * (q + 1) // 2 for q in sizes])[:-1]
+        found = [np.zeros((q, q)) for q in sizes]
+        for T, values in zip(found, np.split(self.theta, ends), strict=True):
+            T.T[np.triu_indices(len(T))] = values
+        return found
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether a variance is zero or a correlation is one, by lme4's tolerance."""
+        return any(np.abs(np.diag(T)).min() < BOUNDARY for T in self.triangles)
+
+    def prediction(self, data: Any = None, **asked: Any) -> Prediction:
+        """Predictions with standard errors and intervals; see `discreet.lmm.general_prediction`."""
+        from discreet.lmm.general_prediction import prediction
+
+        return prediction(self, data, **asked)
+
+    def _drawn(self, count: int, rng: np.random.Generator, *, effects: Literal["new", "kept"]) -> Iterator[Vector]:
+        from discreet.lmm.general_bootstrap import simulate
+
+        return simulate(self, count, rng, effects=effects)
+
+    def refit(self, y: Vector) -> GeneralisedFit:
+        """The same model of other responses to the same rows, in their order."""
+        from discreet.lmm.general_bootstrap import refit
+
+        return refit(self, y)
+
+    def update(
+        self,
+        formula: str | None = None,
+        data: Any = None,
+        *,
+        family: FamilyName | None = None,
+        points: int | None = None,
+        contrasts: Contrasts | None = None,
+    ) -> GeneralisedFit:
+        """Another formula, where "." stands for the old side (". ~ . + z"), other data, family, points or contrasts.
+
+        Offset, exposure and weights stay the columns that they were.
+        """
+        from discreet.lmm.generalised import generalised
+
+        return generalised(
+            updated(self.formula, formula or ". ~ ."),
+            self._open_frame if data is None else data,
+            family=family or self.family,
+            points=points or self.points,
+            contrasts=self.contrasts if contrasts is None else contrasts,
+            offset=self.asked["offset"],
+            exposure=self.asked["exposure"],
+            weights=self.asked["weights"],
+        )
 
     def _mean(self, link: Vector) -> Vector:
         return family(self.family).mean(link, self.centred[2])
@@ -109,20 +193,24 @@ class GeneralisedFit(LikelihoodFit):
 
     @of_kinds
     def confint(
-        self, *, method: Literal["wald", "profile"] = "profile", level: float = 0.95
+        self,
+        *,
+        method: Literal["wald", "profile", "parametric"] = "profile",
+        level: float = 0.95,
+        replicates: int = 999,
+        seed: int | np.random.Generator | None = None,
     ) -> dict[str, tuple[float, float]]:
-        """Intervals of the fixed effects; see `discreet.lmm.general_inference`."""
-        from discreet.lmm.general_inference import confint
+        """Intervals of the fixed effects: normal, profile, or quantiles of refits to responses drawn from the model."""
+        from discreet.lmm.general_inference import METHODS, confint
 
-        one_of("method", method, ("wald", "profile"))
-        return confint(self, method=method, level=level)
+        one_of("method", method, METHODS)
+        return confint(self, method=method, level=level, replicates=replicates, seed=seed)
 
     def release(self, **asked: Any) -> NoReturn:
-        """Refused: a release is drawn from the data, which this fit does not keep."""
+        """Refused: a release of counts or shares is asked of the data."""
         raise FitError(
             f"A private release was asked of a fit of family {self.family!r}.",
-            "It is drawn from the data, which the fit of counts or shares does not keep. Private families are binomial "
-            "and poisson.",
+            "It is drawn from the data, never from a fit. Private families are binomial and poisson.",
             f"Use release_mixed({self.formula!r}, data, family=..., epsilon=..., public=[...]).",
             about="release",
         )

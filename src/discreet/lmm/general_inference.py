@@ -1,4 +1,4 @@
-"""Inference for mixed models of counts and shares: normal tests, contrasts, and profiles of fixed effects.
+"""Inference for mixed models of counts and shares: normal tests, contrasts, intervals of fixed effects.
 
 A profile holds one coefficient and fits the rest, the variances of effects included, as lme4's `confint` does.
 """
@@ -11,26 +11,39 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from discreet.arrays import Matrix, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FitError, Unidentified
-from discreet.lmm.families import family
+from discreet.formula.rows import ModelRows
+from discreet.lmm.families import FamilyName, family
+from discreet.lmm.general_bootstrap import parametric
 from discreet.lmm.inference import WIDEST, Test, weights_of
+from discreet.lmm.intervals import percentiles, refuse_settings
 from discreet.lmm.laplace import Problem, Term
 from discreet.lmm.likelihood import maximise
+from discreet.lmm.origin import Origin
 
 if TYPE_CHECKING:
     from discreet.lmm.general_fit import GeneralisedFit
 
+METHODS = ("wald", "profile", "parametric")
+Method = Literal["wald", "profile", "parametric"]
+
 
 @dataclass(frozen=True, slots=True)
 class FittedRows:
-    """The rows of a fit of counts or shares; `restore` makes of coefficients of X those of the columns as given."""
+    """The rows of a fit of counts or shares; `origin` leads from X, the `kept` columns, to those of the formula."""
 
+    rows: ModelRows = field(repr=False)
     X: Matrix = field(repr=False)
     terms: tuple[Term, ...] = field(repr=False)
     offset: Vector = field(repr=False)
     weights: Vector | None = field(repr=False)
-    restore: Matrix = field(repr=False)
+    kept: Integers = field(repr=False)
+    origin: Origin = field(repr=False)
+
+    def problem(self, y: Vector, name: FamilyName) -> Problem:
+        """The same rows with these responses."""
+        return Problem(y, self.X, self.terms, self.offset, family(name), self.weights)
 
 
 def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float) -> Test:
@@ -40,13 +53,17 @@ def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float)
     return Test.of(float(along @ fit.beta), error, np.inf, level)
 
 
-def confint(fit: GeneralisedFit, *, method: Literal["wald", "profile"], level: float) -> dict[str, tuple[float, float]]:
+def confint(
+    fit: GeneralisedFit, *, method: Method, level: float, replicates: int, seed: int | np.random.Generator | None
+) -> dict[str, tuple[float, float]]:
     """Intervals of all fixed effects."""
-    if not 0 < level < 1:
-        raise FitError(f"level={level:g} is no level.", "It lies between 0 and 1.", "Use 0.95.", about="level")
+    refuse_settings(level, replicates)
     if method == "wald":
         tests = {name: contrast(fit, {name: 1.0}, level=level) for name in fit.names}
         return {name: (test.lower, test.upper) for name, test in tests.items()}
+    if method == "parametric":
+        drawn = parametric(fit, replicates, np.random.default_rng(seed))
+        return dict(zip(fit.names, percentiles(drawn, level), strict=True))
     return {name: _profile(fit, place, level=level) for place, name in enumerate(fit.names)}
 
 
@@ -56,7 +73,7 @@ def _profile(fit: GeneralisedFit, place: int, *, level: float) -> tuple[float, f
     from scipy.stats import chi2
 
     at, allowed = fit.fitted_rows, float(chi2.ppf(level, 1))
-    given = at.X @ np.linalg.inv(at.restore)  # columns as given, up to what moves the constant
+    given = at.X @ np.linalg.inv(at.origin.restore)  # columns as given, up to what moves the constant
     column, others = given[:, place], np.delete(given, place, axis=1)
     names = tuple(name for i, name in enumerate(fit.names) if i != place)
 

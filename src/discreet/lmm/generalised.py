@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Matrix, Vector
+from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
@@ -19,15 +19,19 @@ from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.general_inference import FittedRows
-from discreet.lmm.laplace import Mode, Problem, Term, mode
+from discreet.lmm.general_precision import effect_variances
+from discreet.lmm.laplace import Problem, Term, mode
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.matrix import dense
-from discreet.lmm.origin import Origin, basis, origin
+from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
-from discreet.lmm.sparse import blocks_of
+
+if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
 
 MOST_POINTS = 100  # of the quadrature
+SINGULAR = "boundary (singular) fit: a variance is zero or a correlation is one"
 MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
@@ -45,7 +49,8 @@ def generalised(
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
-    frame, model, left_out = opened(formula, data, missing=missing)
+    given, model, left_out = opened(formula, data, missing=missing)
+    frame = _with_outcomes(given, model.response.column) if law.name == "binomial" else given
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
@@ -65,66 +70,64 @@ def generalised(
         moved = more if moved is None else moved + more
     shown = None if exposure is None else number_column(frame, exposure, "exposure", rows.count, positive=True)
     weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
-    _refuse_values(law, y)
+    refuse_values(law, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
-    beta, theta, own, value, second = maximise(problem, points, tuple(design.names[i] for i in kept))
-    at = mode(problem, beta, theta, own)
-    triangles = [T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in at.T]
-    effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
-    covariance = back.restore @ second[: len(beta), : len(beta)] @ back.restore.T
-    everywhere = np.zeros(len(design.names))
-    everywhere[kept] = beta
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(back.named.tolist()))
     notes = [*left_out, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
-    if any(np.abs(np.diag(T)).min() < BOUNDARY for T in triangles):
-        notes.append("boundary (singular) fit: a variance is zero or a correlation is one")
-    named = {"log size": ("size", float(np.exp(own[0])) if len(own) else 0.0)}
-    shares = {"logit of extra zeros": ("extra zeros", float(1 / (1 + np.exp(-own[-1]))) if len(own) else 0.0)}
+    found = estimates(problem, points, design, kept, back)
     fit = GeneralisedFit(
         formula=model.text,
         family=law.name,
         points=points,
         names=tuple(design.names[index] for index in back.named),
-        beta=back.beta(beta),
-        covariance=covariance,
         dropped=dropped,
-        random=tuple(
-            RandomEffects.of(random, T @ T.T, b) for random, T, b in zip(design.random, triangles, effects, strict=True)
-        ),
-        effect_variances=_variances(problem, at, second[: len(beta), : len(beta)], design),
-        own=dict((named | shares)[name] for name in law.own),
-        criterion=2 * value + _constant(law, y, weight),
         rows=rows.count,
-        notes=tuple(notes),
-        link=at.eta,
-        marginal=problem.X @ beta + problem.offset,
-        response=y,
+        notes=(*notes, *found.pop("notes")),
         design=design,
         learned=learned,
-        centred=(everywhere, effects, own),
-        parameters=len(beta) + len(theta) + len(own),
-        fitted_rows=FittedRows(problem.X, problem.terms, problem.offset, problem.weights, back.restore),
+        fitted_rows=FittedRows(rows, problem.X, problem.terms, problem.offset, problem.weights, kept, back),
+        frame=given,
+        asked={"offset": offset, "exposure": exposure, "weights": weights},
+        contrasts=contrasts,
+        **found,
     )
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=3)
     return fit
 
 
-def _variances(problem: Problem, at: Mode, fixed: Matrix, design: Design) -> tuple[Matrix, ...]:
-    """Per term, prediction variances of its effects: about the mode, and as errors of fixed effects move the mode."""
-    blocks, _ = blocks_of(at.gram, *at.factor.inverse())
-    pulled = np.stack([problem.gathered(at.T, at.law.curve * column) for column in problem.X.T], axis=1)
-    moved = at.factor.back(*at.factor.reduce(pulled))
-    found, start = [], 0
-    for random, T, block in zip(design.random, at.T, blocks, strict=True):
-        levels, q, _ = block.shape
-        own = moved[start : (start := start + levels * q)].reshape(levels, q, -1)
-        back = np.linalg.inv(basis(random)) @ T
-        found.append(back @ (block + own @ fixed @ own.transpose(0, 2, 1)) @ back.T)
-    return tuple(found)
+def estimates(problem: Problem, points: int, design: Design, kept: Integers, back: Origin) -> dict[str, Any]:
+    """What a fit of these rows says beyond its design, by the names of `GeneralisedFit`; notes are those of the fit."""
+    law = problem.family
+    beta, theta, own, value, spread = maximise(problem, points, tuple(design.names[i] for i in kept))
+    at = mode(problem, beta, theta, own)
+    effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
+    everywhere = np.zeros(len(design.names))
+    everywhere[kept] = beta
+    fixed = spread[: len(beta), : len(beta)]
+    named = {"log size": ("size", float(np.exp(own[0])) if len(own) else 0.0)}
+    shares = {"logit of extra zeros": ("extra zeros", float(1 / (1 + np.exp(-own[-1]))) if len(own) else 0.0)}
+    singular = any(np.abs(np.diag(T)).min() < BOUNDARY for T in at.T)
+    terms = zip(design.random, at.T, effects, strict=True)
+    return {
+        "beta": back.beta(beta),
+        "covariance": back.restore @ fixed @ back.restore.T,
+        "random": tuple(RandomEffects.of(random, T @ T.T, b) for random, T, b in terms),
+        "effect_variances": effect_variances(problem, at, fixed, design),
+        "own": dict((named | shares)[name] for name in law.own),
+        "criterion": 2 * value + _constant(law, problem.y, problem.weights),
+        "notes": (SINGULAR,) if singular else (),
+        "link": at.eta,
+        "marginal": problem.X @ beta + problem.offset,
+        "response": problem.y,
+        "centred": (everywhere, effects, own),
+        "theta": theta,
+        "spread": spread,
+        "parameters": len(beta) + len(theta) + len(own),
+    }
 
 
 def _family(name: str) -> Family:
@@ -135,7 +138,16 @@ def _family(name: str) -> Family:
     return family(name)
 
 
-def _refuse_values(law: Family, y: Vector) -> None:
+def _with_outcomes(frame: AnyFrame, response: str) -> AnyFrame:
+    """The frame with true and false of the response as 1 and 0."""
+    import narwhals.stable.v2 as nw
+
+    if frame.collect_schema().get(response) != nw.Boolean:
+        return frame
+    return frame.with_columns(nw.col(response).cast(nw.Int8()).cast(nw.Float64()))
+
+
+def refuse_values(law: Family, y: Vector) -> None:
     if law.counts:
         if (y < 0).any() or (y != np.rint(y)).any():
             raise DataError(
@@ -184,7 +196,7 @@ def _problem(
     offset: Vector | None,
     exposure: Vector | None,
     weights: Vector | None,
-) -> tuple[Problem, Any, Origin]:
+) -> tuple[Problem, Integers, Origin]:
     """The arrays of the fit, which fixed columns are kept, and the way back to the columns as given."""
     with np.errstate(over="ignore", invalid="ignore"):
         X = dense(rows, layout.fixed, design.levels)

@@ -10,9 +10,9 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.lmm import bootstrap, inference
-from discreet.lmm.fit import one_of
+from discreet.lmm.likelihood_fit import one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
-from discreet.lmm.prediction import marginal_variances, variances
+from discreet.lmm.prediction import marginal_variances, random_variances, variances
 from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def confint(
     from scipy.stats import norm
 
     one_of("method", method, METHODS)
-    _refuse(level, replicates)
+    refuse_settings(level, replicates)
     if group is not None and method != "residual":
         raise FitError(
             f"group={group!r} was asked with method={method!r}.",
@@ -70,13 +70,19 @@ def confint(
         ends = np.array([inference.profile(fit, along, level=level) for along in np.eye(len(fit.beta))])
     elif method == "parametric":
         drawn, _ = bootstrap.parametric(fit, replicates, np.random.default_rng(seed))
-        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+        ends = np.array(percentiles(drawn, level))
     else:
         ends = bootstrap.residual(fit, replicates, np.random.default_rng(seed), level=level, group=group)
     return {name: (float(low), float(high)) for name, (low, high) in zip(fit.names, ends, strict=True)}
 
 
-def _refuse(level: float, replicates: int) -> None:
+def percentiles(drawn: Matrix, level: float) -> list[tuple[float, float]]:
+    """Ends of the intervals that hold a share of draws, for each column."""
+    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    return [(float(low), float(high)) for low, high in ends]
+
+
+def refuse_settings(level: float, replicates: int) -> None:
     if not 0 < level < 1:
         raise FitError(f"level={level!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="level")
     if replicates < 20:
@@ -145,19 +151,14 @@ def prediction(
     """
     from scipy.stats import norm
 
-    one_of("level", level, ("conditional", "marginal"))
-    one_of("kind", kind, ("prediction", "confidence"))
-    if not 0 < coverage < 1:
-        raise DataError(
-            f"coverage={coverage!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="coverage"
-        )
+    refuse_question(level, kind, coverage)
     rows = fit.data if data is None else place_rows(data, fit.design, fit.learned)
     beta = np.zeros(len(fit.design.names))
     beta[fit.kept] = fit.solution.beta
     value = linear(rows, fit.design.layout.fixed, fit.design.levels, beta) + fit.design.layout.response.shift
     if level == "marginal":
         spread = marginal_variances(fit, rows)
-        more = _random_variances(fit, rows)
+        more = fit.sigma2 * random_variances(fit.design, fit.solution.triangles, rows)
     else:
         for term, effects in zip(fit.design.random, fit.solution.effects, strict=True):
             value = value + random_part(rows, term, fit.design.levels, effects, new_levels="zero")
@@ -168,12 +169,11 @@ def prediction(
     return Prediction(value, error, value - reach, value + reach)
 
 
-def _random_variances(fit: MixedFit, rows: Any) -> Vector:
-    """The variance of the random part of a row whose levels are drawn anew."""
-    from discreet.lmm.matrix import dense
-
-    total = np.zeros(rows.count)
-    for random, T in zip(fit.design.random, fit.solution.triangles, strict=True):
-        scaled: Matrix = dense(rows, random.pieces, fit.design.levels) @ T
-        total += fit.sigma2 * (scaled**2).sum(axis=1)
-    return total
+def refuse_question(level: str, kind: str, coverage: float) -> None:
+    """Refuse what no prediction has."""
+    one_of("level", level, ("conditional", "marginal"))
+    one_of("kind", kind, ("prediction", "confidence"))
+    if not 0 < coverage < 1:
+        raise DataError(
+            f"coverage={coverage!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="coverage"
+        )

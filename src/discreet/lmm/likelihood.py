@@ -5,6 +5,8 @@ Only arrays enter and only arrays leave, except for the names that a refusal of 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
@@ -16,12 +18,18 @@ from discreet.lmm.solution import BOUNDARY, flat
 
 APART = 15.0  # a linear predictor so far from zero that a probability is 0 or 1 to six digits
 STEP = 1e-4  # of the differences of slopes that give second derivatives
+Start: TypeAlias = tuple[Vector, Vector, Vector]
 
 
-def maximise(problem: Problem, points: int, names: tuple[str, ...]) -> tuple[Vector, Vector, Vector, float, Matrix]:
-    """beta, theta, parameters of the family, minus the log-likelihood, and the inverse of its second derivatives."""
-    start, root = _without_effects(problem, names)
-    p, k = len(start), len(problem.pattern.start)
+def maximise(
+    problem: Problem, points: int, names: tuple[str, ...], *, start: Start | None = None, errors: bool = True
+) -> tuple[Vector, Vector, Vector, float, Matrix]:
+    """beta, theta, parameters of the family, minus the log-likelihood, and the inverse of its second derivatives.
+
+    `start` is where the first three are looked for. Without `errors` the inverse is not computed, and empty.
+    """
+    without, root = _without_effects(problem, names)
+    p, k = len(without), len(problem.pattern.start)
     own = np.array([{"log size": 1.0, "logit of extra zeros": -1.0}[name] for name in problem.family.own])
     scales = [np.sqrt(np.mean(term.columns**2, axis=0)) for term in problem.terms]
     unit = np.concatenate([_by_row(1 / s) for s in scales])
@@ -48,7 +56,10 @@ def maximise(problem: Problem, points: int, names: tuple[str, ...]) -> tuple[Vec
         steps = 1e-5 * np.eye(len(x))
         return by_points(x), np.array([(by_points(x + d) - by_points(x - d)) / 2e-5 for d in steps])
 
-    first = np.concatenate([np.linalg.solve(root, start), 0.5 * problem.pattern.start, own])
+    first = np.concatenate([np.linalg.solve(root, without), 0.5 * problem.pattern.start, own])
+    if start is not None:
+        theta = np.where(problem.pattern.start > 0, np.maximum(start[1] / unit, 0.1), start[1] / unit)
+        first = np.concatenate([np.linalg.solve(root, start[0]), theta, start[2]])  # slopes are zero at theta = 0
     levels = np.concatenate([np.full(t.q * (t.q + 1) // 2, float(t.levels)) for t in problem.terms])
     curvature = np.concatenate([np.ones(p), np.maximum(levels, 2.0), np.full(len(own), 0.05 * len(problem.y))])
     x, value = descend(sloped, first, curvature=curvature, promised=1e-10)
@@ -61,15 +72,17 @@ def maximise(problem: Problem, points: int, names: tuple[str, ...]) -> tuple[Vec
     if points > 1:
         function = differences
         x, value = descend(differences, x, curvature=curvature, promised=1e-9)
-    second = np.array([(function(x + d)[1] - function(x - d)[1]) / (2 * STEP) for d in STEP * np.eye(len(x))])
-    second = (second + second.T) / 2
-    back = np.zeros_like(second)
-    back[:p, :p], back[p:, p:] = root, np.diag(np.concatenate([unit, np.ones(len(own))]))
-    inverse = np.linalg.pinv(second, rcond=1e-12, hermitian=True)
     beta, theta, own = parts(x)
-    theta = flat([T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in problem.pattern.triangles(theta)])
+    triangles = problem.pattern.triangles(theta)
+    signs = flat([np.where(np.diag(T) < 0, -1.0, 1.0) * np.ones_like(T) for T in triangles])
+    inverse = np.zeros((0, 0))
+    if errors:
+        second = np.array([(function(x + d)[1] - function(x - d)[1]) / (2 * STEP) for d in STEP * np.eye(len(x))])
+        back = np.zeros_like(second)
+        back[:p, :p], back[p:, p:] = root, np.diag(np.concatenate([signs * unit, np.ones(len(own))]))
+        inverse = back @ np.linalg.pinv((second + second.T) / 2, rcond=1e-12, hermitian=True) @ back.T
     problem.modes = []
-    return beta, theta, own, value, back @ inverse @ back.T
+    return beta, signs * theta, own, value, inverse
 
 
 def _by_row(scale: Vector) -> Vector:

@@ -1,13 +1,23 @@
-"""What every fit by maximum likelihood has: fixed effects by name, and information criteria."""
+"""What every fit by maximum likelihood has: effects by name, information criteria, simulated responses, its data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError, FitError
+from discreet.faults import Argument
+from discreet.lmm.effects import ByGroup, RandomEffects
 from discreet.results import Result
+
+if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
 
 
 class LikelihoodFit(Result):
@@ -18,6 +28,8 @@ class LikelihoodFit(Result):
     covariance: Matrix
     criterion: float
     rows: int
+    random: tuple[RandomEffects, ...]
+    frame: AnyFrame | None
 
     if TYPE_CHECKING:  # a field of one fit, a property of the other
 
@@ -48,3 +60,61 @@ class LikelihoodFit(Result):
     def bic(self) -> float:
         """The Bayesian information criterion."""
         return float(self.criterion + np.log(self.rows) * self.parameters)
+
+    @property
+    def effects(self) -> dict[str, RandomEffects]:
+        """Predicted effects by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
+        found: ByGroup[RandomEffects] = ByGroup()
+        for at, term in enumerate(self.random):
+            again = sum(earlier.group == term.group for earlier in self.random[:at])
+            found[f"{term.group}.{again}" if again else term.group] = term
+        return found
+
+    @of_kinds
+    def simulate(
+        self, count: int = 1, *, effects: Literal["new", "kept"] = "new", seed: int | np.random.Generator | None = None
+    ) -> Matrix:
+        """Responses drawn from the fitted model, shape (rows, count), with new random effects or the predicted ones."""
+        one_of("effects", effects, ("new", "kept"))
+        if count < 1:
+            raise DataError((Argument("count", count), " draws nothing."), "It is 1 or more.", about="count")
+        return np.column_stack(list(self._drawn(count, np.random.default_rng(seed), effects=effects)))
+
+    @abstractmethod
+    def _drawn(self, count: int, rng: np.random.Generator, *, effects: Literal["new", "kept"]) -> Iterator[Vector]:
+        """Responses of the fitted rows, one array after another."""
+
+    @property
+    def _open_frame(self) -> AnyFrame:
+        if self.frame is None:
+            raise FitError(
+                "This fit was stored, and its data were not.",
+                "Estimates and predictions for given data are possible.",
+                "Fit the formula to the data again.",
+                about="data",
+            )
+        return self.frame
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The stored state: estimates, what predictions need, and the rows that are in memory, without the source."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}  # type: ignore[arg-type]
+
+
+def responses_of(y: Any, rows: int) -> Vector:
+    """Other responses to the rows of a fit, one finite number for each."""
+    found: Vector = np.asarray(y, dtype=np.float64)
+    if found.shape != (rows,) or not np.isfinite(found).all():
+        raise DataError(
+            f"A refit was asked with responses of shape {found.shape}, or with some that are not finite.",
+            f"The fit has {rows:,} rows, each with a finite response on the model's scale.",
+            "Give one number for each row, in the fitted order.",
+            about="y",
+        )
+    return found
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise DataError(
+            (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name
+        )

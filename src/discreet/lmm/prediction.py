@@ -6,12 +6,13 @@ know, and its fixed columns with that swept out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.formula.design import Design
 from discreet.formula.rows import ModelRows
 from discreet.lmm.matrix import dense
 from discreet.lmm.moments import Moments
@@ -45,16 +46,28 @@ def parts(fit: MixedFit, rows: ModelRows) -> Iterator[tuple[Integers, Matrix, Ma
         assert solution.eliminated is not None
         p, scaled, new = X.shape[1], [], np.zeros(part.count)
         for random, group, T in zip(design.random, groups, solution.triangles, strict=True):
-            q, seen = len(T), group >= 0
-            columns = np.zeros((random.effects, part.count))
-            own = T.T @ dense(part, random.pieces, design.levels).T
-            place = group[seen] * q + np.arange(q)[:, None], np.flatnonzero(seen)
-            columns[place] = own[:, seen]
-            new += np.where(seen, 0.0, (own**2).sum(axis=0))
+            columns, unseen = scattered(dense(part, random.pieces, design.levels), group, T, random.effects)
+            new += unseen
             scaled.append(columns)
         known = solution.eliminated.quadratic(scaled) + new
         swept = X - sum(z.T @ f[:, :p] for z, f in zip(scaled, solution.eliminated.solved_fixed, strict=True))
         yield at, X, swept, known
+
+
+def scattered(Z: Matrix, group: Integers, T: Matrix, effects: int) -> tuple[Matrix, Vector]:
+    """What rows weigh every spherical effect of a term by, shape (effects, rows), and the variance of new levels."""
+    q, seen = len(T), group >= 0
+    columns, own = np.zeros((effects, len(group))), T.T @ Z.T
+    place = group[seen] * q + np.arange(q)[:, None], np.flatnonzero(seen)
+    columns[place] = own[:, seen]
+    return columns, np.where(seen, 0.0, (own**2).sum(axis=0))
+
+
+def random_variances(design: Design, triangles: Sequence[Matrix], rows: ModelRows) -> Vector:
+    """The variance of the random part of a row whose levels are drawn anew, in units of the triangles'."""
+    terms = zip(design.random, triangles, strict=True)
+    squares = [((dense(rows, random.pieces, design.levels) @ T) ** 2).sum(axis=1) for random, T in terms]
+    return np.asarray(np.sum(squares, axis=0))
 
 
 def leverage(fit: MixedFit) -> Vector:

@@ -65,3 +65,27 @@ def test_profiles_of_fixed_effects_are_theirs(case: str) -> None:
     wald, tests = fit.confint(method="wald"), fit.tests()
     assert wald["x"] == pytest.approx((fit.fixed["x"] - 1.959963985 * fit.se["x"], tests["x"].upper), rel=1e-8)
     assert fit.contrast({"x": 2}).estimate == pytest.approx(2 * fit.fixed["x"])
+
+
+PREDICTIONS = json.loads((HERE / "general_predictions.json").read_text())
+NEW = {"g": [1, 17, 99, 99], "h": [3, 11, 3, 99], "x": [0.4, -1.3, 0.4, 2.1]}
+TRIALS = {"tmb trials": ("share ~ x + (x | g)", {"family": "binomial", "weights": "trials"})}
+
+
+@pytest.mark.parametrize("case", [case for case in PREDICTIONS if case != "versions"])
+def test_predictions_and_their_errors_are_theirs(case: str) -> None:
+    """`general_predictions.R` made the numbers, new levels included. Red before: there was no `prediction`."""
+    formula, asked = (CASES | TRIALS)[case]
+    fit = dc.mixed(formula, pyarrow.csv.read_csv(HERE / "general.csv"), **asked)
+    known = {name: values[:2] for name, values in NEW.items()}
+    for scale, theirs in PREDICTIONS[case].items():
+        for rows, data, level in (
+            ("fitted", None, "conditional"),
+            ("new", NEW, "conditional"),
+            ("marginal", known, "marginal"),
+        ):
+            found = fit.prediction(data, scale=scale, level=level, kind="confidence")
+            at = slice(len(theirs[rows]["value"]))
+            np.testing.assert_allclose(found.value[at], theirs[rows]["value"], rtol=CLOSE, atol=CLOSE)
+            np.testing.assert_allclose(found.std_error[at], theirs[rows]["error"], rtol=CLOSE)
+            np.testing.assert_allclose(found.value, fit.predict(data, scale=scale, level=level, new_levels="zero"))

@@ -221,6 +221,7 @@ def test_a_pass_about_a_bad_guess_is_repeated(panel: dict) -> None:
         ({"k": np.arange(400)}, "y ~ C(k) + (1 | g)", "400 fixed effects but only 400 rows"),
         ({"y": np.full(400, 3.5)}, "y ~ t + (1 | g)", "response is constant"),
         ({"y": 1e200 * np.arange(400.0)}, "y ~ t + (1 | g)", "too large for a double"),
+        ({"y": 1e-200 * np.arange(400.0)}, "y ~ t + (1 | g)", "too small for a double"),
         ({"y": np.arange(400.0), "t": np.arange(400.0)}, "y ~ t + (1 | g)", "exactly"),
         ({"y": np.arange(400.0), "t": np.arange(400.0)}, "y ~ t + (1 | g) + (1 | h)", "exactly"),
     ],

@@ -183,6 +183,15 @@ def test_numbers_of_trials_are_refused_with_what_to_do() -> None:
         release_mixed("cbind(yes, no) ~ x", data(60), family="binomial", epsilon=1, public=PUBLIC)
 
 
+@pytest.mark.parametrize("name", ["weights", "trials", "offset", "epsilonn"])
+def test_arguments_that_no_release_takes_are_refused_by_name(name: str) -> None:
+    """Red before: Python's own TypeError."""
+    asked: dict[str, Any] = {"family": "binomial", "epsilon": 1, "public": PUBLIC, name: "x"}
+    for ask in (release_mixed, release_mixed.check):
+        with pytest.raises(DiscreetError, check=about(name, naming=("exposure", "epsilon"))):
+            ask("count ~ x", data(60), **asked)
+
+
 def test_the_command_releases_families(tmp_path: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -142,7 +142,7 @@ def check_on_spark(facts: Mapping[str, Any]) -> str:
 
 def counted(rows: Sequence[Row], what: str) -> str:
     """How many rows are ahead in time or memory, and how many are ties."""
-    ratios = [getattr(row, what) for row in rows if row.agrees]
+    ratios = [getattr(row, what) for row in rows if row.agrees and getattr(row, what) is not None]
     less, ties = sum(ratio > 1 + TIE for ratio in ratios), sum(abs(ratio - 1) <= TIE for ratio in ratios)
     return f"less {what} on {less} (ties: {ties})" if ties else f"less {what} on {less}"
 

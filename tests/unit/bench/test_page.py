@@ -122,3 +122,9 @@ def test_plan_and_desk_are_quoted_as_measured() -> None:
     assert "between 5.2 (`/ledger`) and 9.5 times (`/`)" in text
     assert "10 releases started at once while they read on: 9 ended well, 1,200 pages" in text
     assert "holds epsilon=11" in text
+
+
+def test_a_row_without_memory_counts_for_time_alone() -> None:
+    rows = [Row("job", "Spark", 9.4, memory, "the same", "", same_work=False) for memory in (2.1, None)]
+    assert page.counted(rows, "time") == "less time on 2"
+    assert page.counted(rows, "memory") == "less memory on 1"

@@ -14,9 +14,10 @@ from discreet.arrays import Matrix
 from discreet.errors import FitError
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.fit import MixedFit
+from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.private.result import PrivateFit
 
-Fit: TypeAlias = MixedFit | PrivateFit
+Fit: TypeAlias = MixedFit | GeneralisedFit | PrivateFit
 ByLevel: TypeAlias = dict[str, dict[str, dict[str, float]]]
 """Grouping factor, level, effect."""
 
@@ -116,13 +117,13 @@ def VarCorr(fit: Fit) -> dict[str, Matrix]:  # noqa: N802 (R's name)
     >>> VarCorr(fit)["g"].round(4).tolist()
     [[7.75]]
     """
-    if isinstance(fit, MixedFit):
+    if isinstance(fit, MixedFit | GeneralisedFit):
         return {name: term.covariance for name, term in fit.effects.items()}
     return {name: np.array([[_there(term.variance, f"variance of {name!r}")]]) for name, term in fit.effects.items()}
 
 
 def sigma(fit: Fit) -> float:
-    """The residual standard deviation.
+    """The residual standard deviation; of counts and shares glmmTMB's, which is the negative binomial's size, or 1.
 
     Parameters
     ----------
@@ -139,6 +140,8 @@ def sigma(fit: Fit) -> float:
     >>> round(sigma(fit) ** 2, 6)
     0.5
     """
+    if isinstance(fit, GeneralisedFit):
+        return fit.own.get("size", 1.0)
     return float(np.sqrt(_there(fit.sigma2, "residual variance")))
 
 
@@ -151,8 +154,9 @@ def confint(
     ----------
     fit : of `dc.mixed`; for "Wald" also of `dc.release_mixed`, noise included.
     level : their probability.
-    method : "profile" for standard deviations and correlations, as `fit.intervals()`; "Wald" for fixed effects. R's
-        profile has the fixed effects too, and its Wald has missing values for the others.
+    method : "profile" for standard deviations and correlations, as `fit.intervals()`, but for fixed effects where the
+        fit is of counts or shares; "Wald" for fixed effects. R's profile has both, and its Wald has missing values for
+        the others.
 
     Returns
     -------
@@ -173,6 +177,8 @@ def confint(
         return {name: (value - wide[name], value + wide[name]) for name, value in fit.fixed.items()}
     if isinstance(fit, MixedFit):
         return fit.intervals(level=level)
+    if isinstance(fit, GeneralisedFit):
+        return fit.confint(level=level)
     raise FitError(
         "A private fit has no likelihood to profile.", "Its standard errors have the noise in them.",
         "Use method='Wald'.", about="method",

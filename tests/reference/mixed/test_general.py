@@ -11,6 +11,7 @@ import pyarrow.csv
 import pytest
 
 import discreet as dc
+from discreet import lme4
 
 HERE = Path(__file__).parent
 PUBLISHED = json.loads((HERE / "general.json").read_text())
@@ -89,3 +90,16 @@ def test_predictions_and_their_errors_are_theirs(case: str) -> None:
             np.testing.assert_allclose(found.value[at], theirs[rows]["value"], rtol=CLOSE, atol=CLOSE)
             np.testing.assert_allclose(found.std_error[at], theirs[rows]["error"], rtol=CLOSE)
             np.testing.assert_allclose(found.value, fit.predict(data, scale=scale, level=level, new_levels="zero"))
+
+
+@pytest.mark.parametrize("case", ["tmb binomial", "negative-binomial"])
+def test_their_names_take_these_fits(case: str) -> None:
+    """Red before: a fit of counts or shares has no residual variance, and was taken for a private one."""
+    formula, asked = CASES[case]
+    fit, theirs = dc.mixed(formula, pyarrow.csv.read_csv(HERE / "general.csv"), **asked), PUBLISHED[case]
+    assert lme4.fixef(fit) == pytest.approx(theirs["fixed"], rel=CLOSE)
+    assert lme4.sigma(fit) == pytest.approx(theirs["size"], rel=CLOSE)
+    np.testing.assert_allclose(lme4.VarCorr(fit)["h"], theirs["covariance"]["h"], rtol=2 * CLOSE)
+    one = fit.effects["h"]["3"]["(Intercept)"]
+    assert lme4.coef(fit)["h"]["3"]["(Intercept)"] == pytest.approx(fit.fixed["(Intercept)"] + one)
+    assert lme4.confint(fit, method="Wald")["x"] == pytest.approx(fit.confint(method="wald")["x"])

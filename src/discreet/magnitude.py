@@ -59,7 +59,7 @@ def declared_magnitudes(given: Mapping[str, Any]) -> dict[str, Magnitude]:
                 f"magnitudes.{name}",
                 f"The magnitude {name!r} {words}",
                 "It has a cap, the most that one worker adds, and beyond = 'refuse' or 'clip'.",
-                "Use for example { cap = 250000 }; count in thousands where amounts are large.",
+                "Use for example { cap = 250000 }; a larger unit, such as thousands, suits caps above 2^40.",
             )
             for words in wrong
         ]

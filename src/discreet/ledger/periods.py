@@ -1,7 +1,7 @@
 """Periods of a series (years, quarters, months), and how much of a budget the releases about one period may spend.
 
 A release counts for every period whose rows it reads: what changed from one quarter to another says something about
-both. So the amount of a quarter bounds all that is said about it, and the total is charged once.
+both. So the amount of a quarter bounds all releases that read its rows, and the total is charged once.
 
 A series has no gaps: after 2026-Q1 comes 2026-Q2. Otherwise a quarter that nobody published would be noticed years
 later, when its amount cannot be told from one that was saved on purpose.

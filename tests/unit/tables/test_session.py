@@ -48,7 +48,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         validated = True
         allow_multiple, most_jobs = False, 1
         limits, _several = Jobs.limits, Jobs._several
-        name, origin = "untouchable", jobs.origin
+        name, origin, quarters = "untouchable", jobs.origin, jobs.quarters
 
         def __getattr__(self, name: str) -> object:
             raise AssertionError(f"check read {name}")

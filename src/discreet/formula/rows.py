@@ -102,6 +102,17 @@ def _sized(model: Formula) -> list[Factor]:
 
 
 @concerning("formula")
+def refuse_made(model: Formula, there: Collection[str]) -> None:
+    """Refuse columns that the formula makes of others, unless they are `there` by that name."""
+    made = [column for column, _ in model.made if column in model.columns and column not in there]
+    if made:
+        raise FormulaError(
+            f"{made[0]} would be made of other columns, which this fit or release does not do.",
+            "Plain fits of `dc.mixed` do.",
+            "Make the column first, and use it by its name.",
+        )
+
+
 def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: Contrasts | None = None) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers.
 
@@ -117,13 +128,8 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
         )
     refuse_lags(model)
     schema = frame.collect_schema()
+    refuse_made(model, schema.names())
     for column in model.columns:
-        if column in dict(model.made) and column not in schema:
-            raise FormulaError(
-                f"{column} would be made of other columns, which this fit or release does not do.",
-                "Plain fits of `dc.mixed` do.",
-                "Make the column first, and use it by its name.",
-            )
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data", asked=model.columns, about="formula"))
     kinds = frozenset(c for c in model.columns if not schema[c].is_numeric())

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import discreet as dc
 from discreet.bayes.probability import posterior_probability
-from discreet.errors import DiscreetError, PrivacyError
+from discreet.errors import DiscreetError, FormulaError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.lmm.private import release_mixed
 from discreet.privacy.losses import Pure
@@ -147,3 +148,15 @@ def test_a_ledger_of_the_version_before_is_whole_and_readable(tmp_path: Path) ->
         assert ledger.remaining("flows", Rows(0, 2)) == Pure(3)
         with pytest.raises(DiscreetError, check=about("unit")):
             ledger.open_budget(dataset="flows", unit=JCR, total=Pure(4))
+
+
+def test_a_column_that_the_formula_makes_is_not_called_undeclared() -> None:
+    data = {"y": [0.1, 0.4] * 20, "x": [1.0, 2.0, 3.0, 4.0] * 10, "g": list("ab") * 20}
+    made = r"I\(x\^2\) would be made of other columns"
+    with pytest.raises(FormulaError, match=made):
+        variances = {"g": 0.1, "Residual": 0.1}
+        dc.release_draw(
+            "y ~ I(x^2) + (1 | g)", data, sd=1, variances=variances, rho=1, public=["x", "g"], bounds=(0, 1)
+        )
+    with pytest.raises(FormulaError, match=made):
+        dc.release_mixed("y ~ I(x^2) + (1 | g)", data, epsilon=1, public=["x", "g"], bounds=(0, 1))

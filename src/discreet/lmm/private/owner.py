@@ -145,7 +145,7 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
     if both.sum() < FEWEST or not (np.ptp(x[both]) and np.ptp(y[both])):
         return
     alike = abs(_rank_correlation(x[both], y[both]))
-    copied = len(np.unique(y[both])) >= MANY and _equal(x, y)
+    copied = len(np.unique(y[both])) >= MANY and _equal(x, _rare(y))
     if alike > ALIKE or copied:
         yield (
             f"Column {name!r} is declared public and follows {response!r} from row to row: it reveals every response. "
@@ -196,9 +196,11 @@ def _goes_with(x: Vector, y: Vector) -> bool:
 
 def _curve_of_others(x: Vector, y: Vector) -> bool:
     """Whether most values are one curve of the responses a fixed number of rows away."""
+    looked = slice(None, None, -(-len(y) // LOOKED))
     for step in (step for far in range(1, FARTHEST + 1) for step in (far, -far)):
-        both = np.isfinite(x) & np.isfinite(near := np.roll(y, step))
-        ranks = _ranks(x[both])[np.argsort(near[both])]
+        near = np.roll(y, step)[looked]
+        both = np.isfinite(x[looked]) & np.isfinite(near)
+        ranks = _ranks(x[looked][both])[np.argsort(near[both])]
         if len(ranks) >= FEWEST * MANY and np.median(np.abs(np.diff(ranks))) < NEXT * len(ranks):
             return True
     return False
@@ -277,14 +279,20 @@ def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
     if len(different) > len(y) / 5 and len(np.unique(x[both])) >= MANY and np.isin(x[both], different).mean() > OFTEN:
         return True
     steps = [step for step in range(1, FARTHEST + 1) if step < len(y)]
-    return any(_equal(x[step:], y[:-step]) or _equal(x[:-step], y[step:]) for step in steps)
+    rare = _rare(y)
+    return any(_equal(x[step:], rare[:-step]) or _equal(x[:-step], rare[step:]) for step in steps)
+
+
+def _rare(y: Vector) -> Vector:
+    """Without the commonest value: two columns that are mostly 0 are no copies."""
+    different, counts = np.unique(y[np.isfinite(y)], return_counts=True)
+    return np.where(y == different[counts.argmax()], np.nan, y) if counts.max() > 1 else y
 
 
 def _equal(x: Vector, y: Vector) -> bool:
-    """Whether most are the same; two columns that are mostly 0 are no copies."""
-    different, counts = np.unique(y[np.isfinite(y)], return_counts=True)
-    rare = np.isfinite(x) & np.isfinite(y) & (y != (different[counts.argmax()] if counts.max() > 1 else np.nan))
-    return bool(rare.any() and (x[rare] == y[rare]).mean() > OFTEN)
+    """Whether most are the same, of those where both are numbers."""
+    known = np.isfinite(x) & np.isfinite(y)
+    return bool((x == y)[known].sum() > OFTEN * max(known.sum(), 1))
 
 
 def _levels(column: Any) -> Integers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from discreet.errors import FormulaError, PrivacyError
 from discreet.faults import Argument
 from discreet.formula.formula import lag_name, read_formula, without_lags
+from discreet.formula.rows import refuse_made
 from discreet.lmm.private.generalised import refuse_family
 from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import Blocks
@@ -139,7 +140,8 @@ def release_mixed(
                 "Leave the lags out, or protect single rows.",
                 about="protect" if account is None else "formula",
             )
-    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
+    refuse_made(model, known := declared(public, unit))
+    refuse_undeclared(columns, known, why=PUBLIC.format(response))
     request = ModelRequest(
         spent,
         unit,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.bayes.drawn import PosteriorDraw
 from discreet.errors import FormulaError, PrivacyError
+from discreet.formula.arithmetic import refuse_made
 from discreet.formula.formula import Formula, read_formula, refuse_lags
-from discreet.formula.rows import refuse_made, with_sizes
+from discreet.formula.rows import with_sizes
 from discreet.frames import open_frame
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import PUBLIC, Interval, ModelRequest, scale_of, unit_of
@@ -90,6 +91,6 @@ def requested(
             about="account",
         )
     columns = model.columns[1:]
-    refuse_made(model, known := declared(public, unit))
+    refuse_made(model.made, known := declared(public, unit))
     refuse_undeclared(columns, known, why=PUBLIC.format(response))
     return ModelRequest(loss, unit, scale_of(clip, natural), tuple(columns), (), seed)

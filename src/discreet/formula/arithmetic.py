@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from discreet.errors import DataError
+from discreet.errors import DataError, FormulaError
 from discreet.frames import missing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from discreet.formula.formula import _Reader
     from discreet.frames import AnyFrame
@@ -139,6 +139,17 @@ def _days(moment: Any) -> Any:
         part().cast(nw.Float64()) for part in (moment.hour, moment.minute, moment.second, moment.millisecond)
     )
     return day.cast(nw.Float64()) + (hour + (minute + (second + rest / 1000) / 60) / 60) / 24
+
+
+def refuse_made(made: Iterable[tuple[str, Node]], there: Collection[str]) -> None:
+    """Refuse columns that a formula makes of others, unless they are `there` by that name."""
+    for column, _ in made:
+        if column not in there:
+            raise FormulaError(
+                f"{column} would be made of other columns, which this fit or release does not do.",
+                "Plain fits of `dc.mixed` do.",
+                "Make the column first, and use it by its name.",
+            )
 
 
 def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "formula") -> AnyFrame:

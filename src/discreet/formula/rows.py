@@ -17,6 +17,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
+from discreet.formula.arithmetic import refuse_made
 from discreet.formula.basis import NaturalSplines, Polynomials, Splines
 from discreet.formula.contrasts import Contrasts, with_contrasts
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
@@ -102,17 +103,6 @@ def _sized(model: Formula) -> list[Factor]:
 
 
 @concerning("formula")
-def refuse_made(model: Formula, there: Collection[str]) -> None:
-    """Refuse columns that the formula makes of others, unless they are `there` by that name."""
-    made = [column for column, _ in model.made if column in model.columns and column not in there]
-    if made:
-        raise FormulaError(
-            f"{made[0]} would be made of other columns, which this fit or release does not do.",
-            "Plain fits of `dc.mixed` do.",
-            "Make the column first, and use it by its name.",
-        )
-
-
 def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: Contrasts | None = None) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers.
 
@@ -128,7 +118,7 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
         )
     refuse_lags(model)
     schema = frame.collect_schema()
-    refuse_made(model, schema.names())
+    refuse_made(model.made, schema.names())
     for column in model.columns:
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data", asked=model.columns, about="formula"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from discreet.errors import FormulaError, PrivacyError
 from discreet.faults import Argument
+from discreet.formula.arithmetic import refuse_made
 from discreet.formula.formula import lag_name, read_formula, without_lags
-from discreet.formula.rows import refuse_made
 from discreet.lmm.private.generalised import refuse_family
 from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import Blocks
@@ -140,7 +140,7 @@ def release_mixed(
                 "Leave the lags out, or protect single rows.",
                 about="protect" if account is None else "formula",
             )
-    refuse_made(model, known := declared(public, unit))
+    refuse_made(model.made, known := declared(public, unit))
     refuse_undeclared(columns, known, why=PUBLIC.format(response))
     request = ModelRequest(
         spent,

@@ -16,9 +16,10 @@ from discreet.errors import PrivacyError
 from discreet.ledger import Ledger, Policy
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
-from discreet.release.known_data import KnownData, open_once
+from discreet.release.known_data import Fingerprint, KnownData, open_once
 from discreet.voices import COMMAND, FORM, PLAN, PYTHON, Voice
 
+ROWS = Fingerprint(frozenset(["rows"]), frozenset(["rows"]))
 OPEN = {
     "dataset": "the jobs",
     "unit": Workers(),
@@ -36,9 +37,7 @@ ASKED: dict[str, Callable[[Ledger], object]] = {
     "a budget under another unit": lambda book: book.budget("the jobs", Establishments(0.1)),
     "a second unit": lambda book: book.open_budget(**{**OPEN, "unit": Establishments(0.1)}),
     "the same files": lambda book: book.open_budget(**{**OPEN, "dataset": "other"}),
-    "the same rows": lambda book: open_once(
-        book, **{**OPEN, "dataset": "other", "origin": None}, content=lambda: "rows"
-    ),
+    "the same rows": lambda book: open_once(book, **{**OPEN, "dataset": "other", "origin": None}, content=lambda: ROWS),
 }
 
 
@@ -49,7 +48,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ledger.open_budget(**OPEN)
         note = KnownData.of(ledger)
         assert note is not None
-        note.write("the jobs", "rows")
+        note.write("the jobs", str(ROWS))
     return tmp_path / "ledger.db"
 
 

@@ -54,6 +54,7 @@ HEAVY: dict[str, dict[str, Any]] = {
     "POST /changes": {"path": "/changes", "data": {}, "files": {"panel": ("a.csv", TABLE)}},
     "GET /changes": {"path": "/changes?before=a/b&after=c/d"},
     "GET /changes/{name}": {"path": "/changes/x"},
+    "GET /changes/{name}/{file}": {"path": "/changes/x/report.html"},
     "GET /models/{name}": {"path": "/models/x"},
     "GET /releases/{plan}/{name}": {"path": "/releases/x/y"},
     "POST /ledger/verify": {"path": "/ledger/verify", "data": {}},

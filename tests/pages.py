@@ -221,6 +221,8 @@ def shows_outputs(page: Path) -> bool:
 if __name__ == "__main__":
     import notebooks
 
+    if any(one.startswith("-") for one in sys.argv[1:]):
+        sys.exit(__doc__)
     asked = [Path(one).resolve() for one in sys.argv[1:]] or [page for page in PAGES if shows_outputs(page)]
     for page in asked:
         print(f"{name(page)}: {'outputs written' if write(page) else 'as shown'}", flush=True)

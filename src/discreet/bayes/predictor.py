@@ -29,9 +29,9 @@ HOLDS = 0.25  # of the least curvature of the rows: a penalty above it is said t
 UNSEEN, HELD, NONE = "rows not seen", "penalty holds", "no standard errors"
 HOLD = caveats.at_least(caveats.DOUBT)
 ONE_VARIANCE = (
-    "Intervals are for the coefficients without penalty, of rows as they are shortened and clipped. Of residuals "
-    f"{caveats.ONE_VARIANCE}: where those of far rows are larger, a slope may err up to {{ratio:.2g}} times as much by "
-    f"sampling. {HOLD}"
+    "Intervals are for the coefficients without penalty, of rows as they are shortened (absolute entries of a row add "
+    f"up to `norm` at most) and clipped. Of residuals {caveats.ONE_VARIANCE}: where those of far rows are larger, a "
+    f"slope may err up to {{ratio:.2g}} times as much by sampling. {HOLD}"
 )
 NO_ERRORS = Doubt(
     NONE,

@@ -50,7 +50,7 @@ def test_false_alarms_are_as_rare_as_promised_and_no_rarer_than_needed(epsilon):
         paired, beyond = false_alarms(mechanism, count, rate=0.1, independent=True)
         union, _ = false_alarms(mechanism, count, rate=0.1, independent=False)
         assert paired + beyond <= 0.1 and union + beyond <= 0.1
-        assert paired > 2 * union and paired > 0.025  # two intervals of 95 % each find far less
+        assert paired > 1.9 * union and paired > 0.025  # two intervals of 95 % each find far less
 
 
 def test_intervals_that_are_not_nested_are_made_so():

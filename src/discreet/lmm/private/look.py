@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 SHARE = Fraction(1, 10)  # of the loss, for the look
-OPEN = 1.2  # gain of sums by group at typical effects, below which a look decides
+OPEN = 1.0  # gain of sums by group at typical effects, below which a look decides
 LEFT = 0.25  # least share of the squared sizes of groups that fixed columns leave for the look
 ROUNDING = Fraction(1, 2**30)  # of the largest length: more than its computation errs by
 LARGEST = 2**22  # sums by group times fixed columns, up to which that is so

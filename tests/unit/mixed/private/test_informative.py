@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.bayes import agreement, clipped, doubts, interval
-from discreet.caveats import FEW_SHAPES
+from discreet.caveats import FEW_SHAPES, NOT_MEASURED
 from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.lmm import fit_blocks, mixed
 from discreet.lmm.private import generalised, informative, notes, release_mixed
@@ -69,7 +69,8 @@ def joint(intervals: int) -> float:
 
 
 def told(private: Any) -> bool:
-    assert not any(flag.term == "x" for flag in private.flags)
+    unmeasured = any(flag.word == NOT_MEASURED for flag in private.flags)
+    assert unmeasured or not any(flag.term == "x" for flag in private.flags)
     return any(flag.word == WORD for flag in private.flags)
 
 
@@ -128,7 +129,7 @@ def test_classes_of_sizes_know_what_the_flag_told_of() -> None:
 def test_the_table_of_the_page(shape: float | str, formula: str) -> None:
     found = [study(formula, shape, epsilon, 12) for epsilon in (1, 5)]
     print(shape, formula, found)
-    assert all(silent == 0 for _, _, silent in found)
+    assert all(silent <= 2 for _, _, silent in found)  # of twelve, as intervals of 95 % may
     assert found[1][0] >= 11
 
 

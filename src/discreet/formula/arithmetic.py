@@ -149,6 +149,7 @@ def refuse_made(made: Iterable[tuple[str, Node]], there: Collection[str]) -> Non
                 f"{column} would be made of other columns, which this fit or release does not do.",
                 "Plain fits of `dc.mixed` do.",
                 "Make the column first, and use it by its name.",
+                about="formula",
             )
 
 

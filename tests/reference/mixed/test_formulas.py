@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FormulaError, PrivacyError
+from discreet.errors import DataError, FormulaError
 from discreet.formula.arithmetic import with_columns
 from discreet.formula.formula import read_formula
 from discreet.frames import collect, open_frame
@@ -130,6 +130,6 @@ def test_a_made_column_needs_numbers_and_is_not_made_for_releases() -> None:
     for formula in ("y ~ I(a^2) + (1 | g)", "y ~ days(x) + (1 | g)", "y ~ sqrt(nowhere) + (1 | g)"):
         with pytest.raises(DataError, check=about("formula")):
             dc.mixed(formula, data)
-    for public, kind, of in ((["x", "g"], PrivacyError, "public"), (["x", "g", "I(x^2)"], FormulaError, "formula")):
-        with pytest.raises(kind, check=about(of)):
+    for public in (["x", "g"], ["x", "g", "I(x^2)"]):
+        with pytest.raises(FormulaError, check=about("formula")):
             dc.release_mixed("y ~ I(x^2) + (1 | g)", data, epsilon=1, public=public, bounds=(0, 30))

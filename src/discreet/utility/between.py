@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class SureChanges(Result):
     alarm : the change is beyond the noise, in the direction and by the amount asked for.
     rate : the largest chance that a cell without such a change raises an alarm.
     fdr : the largest expected share of false alarms among all, if it was asked for.
+    alone : cells that only one of the releases has; they are not compared.
     """
 
     by: tuple[str, ...]
@@ -60,6 +61,7 @@ class SureChanges(Result):
     alarm: Mask
     rate: float
     fdr: float | None = None
+    alone: int = 0
 
     @property
     def expected_false(self) -> float:
@@ -117,6 +119,7 @@ class SureChanges(Result):
     def summary(self) -> str:
         """The number of changes that are larger than the noise, and how many of them may be false."""
         many = f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain."
+        many += f" {self.alone:,} cells of only one release are not compared." if self.alone else ""
         if self.fdr is not None:
             return (
                 f"{many} Of all alarms, a share of {100 * self.fdr:.1f} % at most is expected to be false: fewer than "
@@ -134,6 +137,7 @@ class SureChanges(Result):
             **({} if self.fdr is None else {"fdr": self.fdr}),
             "alarms": int(self.alarm.sum()),
             "cells": len(self.cells),
+            "cells_of_one_release": self.alone,
             "expected_false_at_most": self.expected_false,
             "rows": self.rows(),
         }
@@ -229,12 +233,14 @@ def changes_between(
 
         return _some(model_changes(early, late, by=by, rate=chance, fdr=fdr, least=least, direction=direction))
     if _at_any_level(early, late, value) and early.by == late.by == by:
-        return _some(_of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction))
+        found = _some(_of_releases(early, late, rate=chance, fdr=fdr, least=least, direction=direction))
+        return replace(found, alone=early.counts.size + late.counts.size - 2 * len(found.cells))
     first, second = (_read(table, by, name, value, miss / 2) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
     ends = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
-    return _some(sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction))
+    found = sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction)
+    return replace(_some(found), alone=len(first.keys() ^ second.keys()))
 
 
 def _some(found: SureChanges) -> SureChanges:

@@ -143,3 +143,27 @@ def test_upside_down_intervals_and_text_are_refused():
     for odd in ({**two, "lower": two["upper"] + 1}, {**two, "count": ["many", "few", "1"]}):
         with pytest.raises(DataError, check=about("late")):
             changes_between(one, odd, by=["place"], level=0.95)
+
+
+def test_cells_of_only_one_table_are_counted_and_said() -> None:
+    """They were left out without a word: 1 of 2 cells, of 4."""
+    early, late = (
+        pa.table({"place": places, "count": counts, "lower": counts, "upper": counts})
+        for places, counts in ((["a", "b", "c"], [10.0, 20.0, 5.0]), (["b", "c", "d"], [20.0, 50.0, 7.0]))
+    )
+    found = changes_between(early, late, by=["place"], level=0.95)
+    assert len(found.cells) == 2 and found.alone == found.to_dict()["cells_of_one_release"] == 2
+    assert "2 cells of only one release" in found.summary()
+    assert "only one release" not in changes_between(early, early, by=["place"], level=0.95).summary()
+
+
+def test_places_of_only_one_release_are_counted() -> None:
+    def released(rows: slice):
+        places = np.arange(PLACES)[rows]
+        table = {"workplace": places, "place": [f"p{i:02d}" for i in places], "n": 30 + places}
+        schema = dc.Schema(workplace_attributes=["place"], worker_attributes={}, size="n")
+        session = dc.Session(dc.read_jobs(table, schema=schema), unit=Establishments("0.05"), budget=9, seed=1)
+        return session.count("place").release(epsilon=4)
+
+    found = changes_between(released(slice(0, 40)), released(slice(10, 55)), rate=0.1)
+    assert len(found.cells) == 30 and found.alone == 25

@@ -31,8 +31,9 @@ FLAGS = {
     "hardly seen": "The variance cannot be distinguished from zero under this noise and may be far too large; the "
     "residual variance is smaller by that amount, and standard errors of its effects are larger than necessary. If "
     "effects depend on the sizes of groups, intervals of fixed effects may miss the result of a fit without noise.",
-    "not measured": "Noise that hides those who are protected together would hide these effects, so nothing was spent "
-    "on them: they are 0, and the residual variance includes theirs. Standard errors of fixed effects allow for them.",
+    "not measured": "Sums by group were not drawn: noise would have hidden these effects, or a first look found too "
+    "little of them. They are 0, and the residual variance includes theirs. Standard errors of fixed effects allow for "
+    "them.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
     "noise": "The variance is more than the bounds of the response allow.",
     "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "

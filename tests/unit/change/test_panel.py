@@ -6,6 +6,7 @@ import datetime
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -256,15 +257,26 @@ def big(rows=200_000):
     ],
     ids=["duplicate rows", "future rows"],
 )
-def test_bad_rows_are_found_in_the_first_second_by_name(spoil):
+def test_bad_rows_are_found_by_name_before_anything_is_forecast(spoil):
+    """And at the cost of a few sorts of the rows, the least of three tries of each in this process."""
     import pyarrow as pa
 
     rows = pa.Table.from_pandas(spoil(big()), preserve_index=False)
-    start = time.process_time()
-    with pytest.raises(DataError, check=about("panel")) as refused:
-        exception_report(rows)
-    assert time.process_time() - start < 1.5  # a second here; machines differ
-    assert "s77" in str(refused.value)
+
+    def refusal() -> None:
+        with pytest.raises(DataError, check=about("panel")) as refused:
+            exception_report(rows, progress=lambda *told: pytest.fail(f"work began: {told}"))
+        assert "s77" in str(refused.value)
+
+    def seconds(work: Callable[[], object]) -> float:
+        tries = []
+        for _ in range(3):
+            start = time.process_time()
+            work()
+            tries.append(time.process_time() - start)
+        return min(tries)
+
+    assert seconds(refusal) < 20 * seconds(lambda: rows.sort_by([("series", "ascending"), ("t", "ascending")]))
 
 
 def test_future_rows_are_read_up_to_a_period():

@@ -18,6 +18,7 @@ from discreet.web.forms import FORM_BYTES, JSON_BYTES, LOGIN_BYTES
 
 CHUNK = 65_536  # as servers hand bodies on
 STRETCH = 0.4  # seconds; one page takes some hundredths
+TRIES = 3  # what is slow is slow every time; a collection of this process's garbage, or another test's thread, is not
 LARGE = 900_000
 LISTED = 240_000
 DRAFT = b'{"source":"jobs","unit":{"kind":"establishments"},"release":[%b]}'
@@ -105,6 +106,9 @@ def test_nobody_waits_for_what_somebody_sends(client: Any, csrf: Any, routes: An
             known = strangers is not None and path not in strangers
             for who in ((cookie, token),) if known else (("", ""), (cookie, token)):
                 status, stretch = asyncio.run(sent(client.app, path, kind, body, *who))
+                for _ in range(TRIES - 1):
+                    if stretch > STRETCH:
+                        stretch = asyncio.run(sent(client.app, path, kind, body, *who))[1]
                 if stretch > STRETCH:
                     slow.append((path, name, bool(who[0]), stretch))
                 if status >= 500:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
-from discreet.release.known_data import KnownData
+from discreet.release.known_data import KnownData, digest_of
 from discreet.scans import origin_of
 from discreet.schema import Schema
 from faults_of import about
@@ -102,6 +103,27 @@ def test_the_same_rows_by_another_route_have_no_second_budget(tmp_path: Path) ->
             session(tmp_path, "second", data)
         session(tmp_path, "first", data)
     assert [entry.dataset for entry in Ledger.open(tmp_path / "ledger.db").entries()] == ["first"]
+
+
+COLUMNS = {
+    "integers": pa.array([10, 9, None, -1]),
+    "small integers": pa.array([10, 9, None, 1], pa.int8()),
+    "text": pa.array(["é", "z", None, "10"]),
+    "long text": pa.array(["é", "\U0001f600", None, "\uffff"], pa.large_string()),
+    "levels": pa.array(["b", "a", None, "b"]).dictionary_encode(),
+    "decimals": pa.array([1.0, 0.1, None, 1e300]),
+    "days": pa.array([0, 1, None, -1], pa.date32()),
+    "times": pa.array([0, 1, None, -1], pa.timestamp("us")),
+    "truths": pa.array([True, False, None, True]),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_notes_of_rows_are_those_that_python_would_write(kind: str) -> None:
+    """A note that an earlier version wrote is recognised."""
+    table = pa.table({"establishment": pa.chunked_array([COLUMNS[kind][:1], COLUMNS[kind][1:]]), "n": [2, 1, 3, 20]})
+    written = sorted(f"{'' if e is None else e}\0{n}" for e, n in zip(*table.to_pydict().values(), strict=True))
+    assert digest_of(table) == hashlib.sha256("\n".join(written).encode()).hexdigest()
 
 
 def test_what_somebody_says_are_other_data_is_recorded(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from discreet.faults import Argument
 from discreet.frames import collect, open_frame
 from discreet.ledger import Ledger
 from discreet.ledger.openings import OTHER_NAME
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TELLING = 20
 """Different values from which on a column tells data sets apart: as many ones among as many rows are no copy."""
@@ -131,7 +134,7 @@ def content_of(jobs: Any) -> Fingerprint | None:
     schema = whole.schema
     many = nw.len() if schema.size is None else nw.col(schema.size).sum()
     sizes = collect(whole.table.group_by(schema.establishment, *time).agg(n=many), step="recognise the data")
-    digest = frozenset([digest_of(zip(*(column.to_pylist() for column in sizes.columns), strict=True))])
+    digest = frozenset([digest_of(sizes)])
     return Fingerprint(digest, digest)
 
 
@@ -165,10 +168,23 @@ def _digest(values: Vector) -> tuple[str, bool]:
     return hashlib.sha256(np.where(np.isnan(ordered), np.nan, ordered).tobytes()).hexdigest(), bool(tells)
 
 
-def digest_of(rows: Iterable[tuple[Any, ...]]) -> str:
+def digest_of(table: pa.Table) -> str:
     """A hash of rows in any order, whatever the types that a format gave their values."""
-    lines = sorted("\0".join("" if value is None else str(value) for value in row) for row in rows)
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    import pyarrow.compute as pc
+
+    lines = pc.binary_join_element_wise(*map(_words, table.columns), "\0")
+    whole = "\n".join(lines.take(pc.sort_indices(lines)).to_pylist())
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _words(column: pa.ChunkedArray) -> pa.Array:
+    """The words of a column's values; Arrow writes most kinds of values in another way than Python."""
+    import pyarrow as pa
+
+    alike = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+    if not any(kind(column.type) for kind in alike):
+        column = pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
+    return column.cast(pa.string()).fill_null("").combine_chunks()
 
 
 def _found(content: Content) -> Fingerprint | None:

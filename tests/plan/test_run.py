@@ -45,6 +45,13 @@ def test_everything_is_there(done: Path) -> None:
     assert names == expected | {"report.html", "bundle.zip"}
 
 
+def test_no_release_starts_a_chart_engine(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer to start than all else that a plan adds to its tables."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    run(plan)
+    assert (plan.parent / "out" / "report.html").read_text(encoding="utf-8").count("<figure>") >= 2
+
+
 def test_research_counts_are_near_the_truth(plan: Path, done: Path) -> None:
     """Noise has the size that check promises: the mean error over cells is within three of its expectation."""
     jobs = pq.read_table(plan.parent / "data" / "jobs.parquet")

@@ -183,7 +183,9 @@ def _words(column: pa.ChunkedArray) -> pa.Array:
 
     alike = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
     if not any(kind(column.type) for kind in alike):
-        column = pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
+        column = pa.chunked_array(
+            [[None if value is None else str(value) for value in column.to_pylist()]], pa.string()
+        )
     return column.cast(pa.string()).fill_null("").combine_chunks()
 
 

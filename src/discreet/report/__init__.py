@@ -5,6 +5,7 @@
 
 agency      a release beside the agency's own table
 alarms      changes between two releases that are beyond their noise
+axis        where a number stands on an axis, and which are written beside it
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
 budget      what the budget of a data set paid for
@@ -16,6 +17,8 @@ diagnostics the page of a plain mixed fit, for those who hold the data
 estimates   what it shows of a model or of posterior summaries
 flags       what flags of answers mean, and what answers do not say
 flows       what it shows of flows of a quarter
+look        colours, dashes and sizes that all pictures share
+plot        curves and bars of releases' reports, drawn without a chart engine
 protection  whom a release protects, in plain words
 quarterly   what it shows of changes between quarters
 ranked      estimates with intervals as a table that is its own chart

@@ -7,9 +7,9 @@ from html import escape
 from typing import Any
 
 from discreet.report import numbers
+from discreet.report.look import CHARACTER, FONT, PALETTE
 
 WIDTH, HEIGHT, LINE = 640, 30, 24  # pixels: of the bar, and of a line of its legend
-CHARACTER = 7.5  # pixels of a wide typeface: the reader's may be wider
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Bar:
         """What it draws, as a chart's data."""
         return {"data": {"values": [{"part": part, self.unit: length} for part, length in self.parts]}}
 
-    def svg(self, *, alt: str, name: str, palette: tuple[str, ...], font: str) -> str:
+    def svg(self, *, alt: str, name: str) -> str:
         """The bar over a legend that names each part and its length."""
         whole = sum(length for _, length in self.parts) or 1.0
         drawn, x, across, line = [], 0.0, 0.0, 0
-        for (part, length), colour in zip(self.parts, palette, strict=False):
+        for (part, length), colour in zip(self.parts, PALETTE, strict=False):
             word = f"{part}: {numbers.text(length)}"
             room = 22 + CHARACTER * len(word) + 18
             if across and across + room > WIDTH:
@@ -42,6 +42,6 @@ class Bar:
         height = HEIGHT + 12 + LINE * (line + 1)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-            f' role="img" aria-labelledby="{name}-alt" font-family="{font}" font-size="12.5">'
+            f' role="img" aria-labelledby="{name}-alt" font-family="{FONT}" font-size="12.5">'
             f'<desc id="{name}-alt">{escape(alt)}</desc>{"".join(drawn)}</svg>'
         )

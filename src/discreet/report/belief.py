@@ -8,9 +8,9 @@ from discreet.arrays import Vector
 from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief, permitted
 from discreet.privacy.losses import Approximate, Loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
-from discreet.report import charts
 from discreet.report.numbers import percent, text
 from discreet.report.page import Block, Figure, Prose, Table
+from discreet.report.plot import LinePlot
 
 MOST_TABLES = 3
 """Tables of a release whose typical beliefs are shown: a reader can tell so many lines apart."""
@@ -64,13 +64,12 @@ def _figure(belief: SizeBelief, typical: Mapping[str, Vector], number: int | Non
         for size, value in zip(belief.sizes, belief.density(curve), strict=True)
         if value >= LEAST
     ]
-    chart = charts.lines(
+    chart = LinePlot(
         rows,
         "size",
         "belief",
         "curve",
-        log_x=True,
-        log_y=True,
+        log=True,
         points=False,
         titles={"size": "workers of the establishment", "belief": "belief in this size"},
     )

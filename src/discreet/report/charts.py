@@ -19,19 +19,17 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import DataError
+from discreet.report.axis import log_ticks
+from discreet.report.look import CHARACTER, DASHES, LABEL_LIMIT, NARROW, PALETTE, WIDE
 from discreet.report.numbers import finite, is_number
-from discreet.report.svg import LABEL_LIMIT, PALETTE
 
 Specification: TypeAlias = dict[str, Any]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Titles: TypeAlias = Mapping[str, str]
 
-WIDE, NARROW = (640, 320), (290, 200)  # pixels: one panel, or a panel of several
 CURVE_POINTS = 200  # per series; more cannot be seen
-DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 4]]
 MAX_SERIES = len(DASHES)
 WHITE_BELOW = 0.46  # share of the cividis scale where white and black text have the same contrast, 4.6:1
-CHARACTER = 7.5  # pixels of a wide typeface: the reader's may be wider than the one measured here
 _EMPTY: Titles = {}
 
 
@@ -56,7 +54,7 @@ def lines(
     across, up = _axis("x", rows, x, titles, log=log_x), _axis("y", rows, y, titles, log=log_y, zero=zero)
     layers = [_layer("line", x=across, y=up, point={"size": 36} if points else False, **_strokes(rows, series, titles))]
     if low and high:
-        edge = _axis("y", rows, low, {low: _title(y, titles)}, log=log_y, zero=zero)
+        edge = _axis("y", rows, low, {low: axis_title(y, titles)}, log=log_y, zero=zero)
         band = {"x": across, "y": edge, "y2": _field(high), **_colour(rows, series, titles)}
         layers.insert(0, _layer("area", opacity=1, fillOpacity=0.18, **band))
     return _finished(kept, layers, rows, facet, reference=("y", reference))
@@ -162,7 +160,7 @@ def heatmap(
     grid = {side: _axis(side, rows, f, titles, kind="nominal", room=_room(facet)) for side, f in (("x", x), ("y", y))}
     low, high = float(min(_numbers(rows, value))), float(max(_numbers(rows, value)))
     number = _field(value, "quantitative")
-    fill = {**number, "title": _title(value, titles), "scale": {"domain": [low, high]}}
+    fill = {**number, "title": axis_title(value, titles), "scale": {"domain": [low, high]}}
     layers = [_layer("rect", **grid, color=fill)]
     if labels:
         dark = f"datum[{value!r}] < {low + WHITE_BELOW * (high - low)!r}"
@@ -191,7 +189,7 @@ def points_with_intervals(
         **(_colour(rows, series, titles) or {"color": {"value": PALETTE[0]}}),
         **_beside("yOffset", rows, series),
     }
-    span = _axis("x", rows, low, {low: _title(x, titles)}, log=log_x)
+    span = _axis("x", rows, low, {low: axis_title(x, titles)}, log=log_x)
     _axis("x", rows, high, titles, log=log_x)  # refuses what a logarithm cannot show
     layers = [
         _layer("rule", strokeWidth=2, x=span, x2=_field(high), **shared),
@@ -274,7 +272,7 @@ def _axis(
     values: list[Any] = [row[field] for row in rows if finite(row.get(field)) is not None]
     numeric = bool(values) and all(map(is_number, values))
     kind = kind or ("quantitative" if numeric else "temporal" if _dated(values) else "nominal")
-    encoding = {**_field(field, kind), "title": _title(field, titles)}
+    encoding = {**_field(field, kind), "title": axis_title(field, titles)}
     if kind == "nominal":
         order = _order(rows, field)
         longest = min(max(len(str(v)) for v in order) * CHARACTER, LABEL_LIMIT)
@@ -294,7 +292,7 @@ def _axis(
                 "Logarithms need positive values: leave those rows out or use a linear axis.",
                 about="rows",
             )
-        ticks = {"format": ",~g", "values": _log_ticks(values), "tickCount": 100}
+        ticks = {"format": ",~g", "values": log_ticks(values), "tickCount": 100}
         return {**encoding, "scale": {"type": "log", "nice": False, "padding": 8}, "axis": ticks}
     if all(float(v).is_integer() and 1800 <= v <= 2100 for v in values):
         encoding["axis"] = {"format": "d"}  # years have no thousands
@@ -303,17 +301,6 @@ def _axis(
 
 def _room(facet: str | None) -> int:
     return NARROW[0] if facet else WIDE[0]
-
-
-def _log_ticks(values: Sequence[float]) -> list[float]:
-    """The values themselves if few, and round or close, else 1, 2, 5 times powers of ten, else the powers only."""
-    distinct = sorted({float(value) for value in values})
-    round_ = all(value == float(f"{value:.3g}") for value in distinct)
-    if len(distinct) <= 8 and (round_ or distinct[-1] < 10 * distinct[0]):
-        return distinct
-    low, high = np.floor(np.log10(distinct[0])), np.log10(distinct[-1])
-    steps = (1, 2, 5) if high - np.log10(distinct[0]) <= 3 else (1,)
-    return [step * 10.0**power for power in np.arange(low, high + 1) for step in steps]
 
 
 def _beside(channel: str, rows: Rows, series: str | None) -> Specification:
@@ -329,7 +316,7 @@ def _strokes(rows: Rows, series: str | None, titles: Titles) -> Specification:
     if not series:
         return {}
     legend = {"symbolType": "stroke", "symbolSize": 700, "symbolFillColor": "transparent"}
-    dashes = {"domain": _order(rows, series), "range": DASHES}
+    dashes = {"domain": _order(rows, series), "range": [list(dash) for dash in DASHES]}
     both = {**_series(rows, series, titles), "legend": legend}
     return {"color": both, "strokeDash": {**both, "scale": dashes}}
 
@@ -376,7 +363,7 @@ def _dated(values: Sequence[object]) -> bool:
     return bool(values) and all(isinstance(value, date) for value in values)
 
 
-def _title(field: str, titles: Titles) -> str:
+def axis_title(field: str, titles: Titles) -> str:
     return titles.get(field, field.replace("_", " "))
 
 

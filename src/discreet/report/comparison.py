@@ -12,6 +12,7 @@ from typing import Any
 from discreet.report import charts
 from discreet.report.numbers import PERCENT, text
 from discreet.report.page import Block, Figure, Heading, Prose, Table
+from discreet.report.plot import BarPlot, LinePlot
 from discreet.tables.expected import three_digits, told
 
 RATIO = "error / error of infusion"
@@ -120,7 +121,7 @@ def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
     if not sizes:
         return
     yield Figure(
-        charts.lines(sizes, "mean count", RATIO, "table", log_x=True, log_y=True, reference=1.0),
+        LinePlot(sizes, "mean count", RATIO, "table", log=True, reference=1.0),
         "Curves of the mean absolute error of each table over that of noise infusion, by the size of the count; the "
         "errors themselves are in the tables above.",
         "Error over that of noise infusion, by size of the count, simulated; below 1 this release is closer",
@@ -131,7 +132,7 @@ def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
     strata = [row for label, each in list(alike.items())[:MOST_BARS] for row in _ratios(label, each.by_stratum)]
     if strata:
         yield Figure(
-            charts.bars(strata, "group", RATIO, "table", horizontal=True, reference=1.0),
+            BarPlot(strata, "group", RATIO, "table", reference=1.0),
             f"Bars of the mean absolute error of each table over that of noise infusion, by {stratum}; the errors "
             "themselves are in the tables above.",
             f"Error over that of noise infusion, by {stratum.replace('_', ' ')}, simulated",

@@ -116,7 +116,8 @@ class ShownTable:
         order = np.argsort(-total, kind="stable")[:MOST]
         rows = self.keys.take(order.tolist()).to_pylist() if names else [{}] * len(order)
         labels = [", ".join(str(row[name]) for name in names) or f"all {self.what}" for row in rows]
-        marks = [self._mark(row, name, float(total[row])) for row, name in zip(order.tolist(), labels, strict=True)]
+        places, some_gone = zip(order.tolist(), labels, strict=True), bool(gone.any())
+        marks = [self._mark(row, name, float(total[row]), some_gone=some_gone) for row, name in places]
         some = f"the {len(marks)} largest of {text(len(total))}" if len(marks) < len(total) else "all"
         what = ", ".join(name.replace("_", " ") for name in names).capitalize() or "Cell"
         by = f"by {', '.join(names)}" if names else "in all"
@@ -126,20 +127,20 @@ class ShownTable:
         over = bars if kinds > 1 else f", with intervals of {percent(self.level)}" if known else ", without intervals"
         heading = self.what.replace("_", " ").capitalize()
         yield Ranked(
-            (what, heading, "Mostly noise" if kinds > 1 and not gone.any() else "Quality"),
+            (what, heading, "Mostly noise" if kinds > 1 and not some_gone else "Quality"),
             marks,
             unbroken(f"{heading} {by}, {some}{over}. Grey: mostly noise"),
             f"{label} cells",
             ", ".join(self.worker_by).replace("_", " ").capitalize() if kinds > 1 else "Chart",
         )
 
-    def _mark(self, row: int, name: str, total: float) -> Mark:
+    def _mark(self, row: int, name: str, total: float, *, some_gone: bool) -> Mark:
         flags, kinds = self.flags[row], self.values.shape[1]
         if kinds == 1:
             flag = str(flags[0])
             return Mark(name, total, float(self.lower[row, 0]), float(self.upper[row, 0]), flag, flag == NOISE)
         noisy, gone = (int((flags == flag).sum()) for flag in (NOISE, SUPPRESSED))
-        told = [f"{noisy} of {kinds}" if not self.left_out.any() else f"{noisy} mostly noise"] * bool(noisy)
+        told = [f"{noisy} of {kinds}" if not some_gone else f"{noisy} mostly noise"] * bool(noisy)
         told += [f"{gone} of {kinds} {SUPPRESSED}"] * bool(gone)
         bars = tuple(np.nan_to_num(self.values[row]).tolist())
         return Mark(name, total, flag=", ".join(told), faint=noisy == kinds, kinds=bars)

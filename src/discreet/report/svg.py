@@ -11,18 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from html import escape
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from discreet.extras import needs
 from discreet.report import numbers
-from discreet.report.bar import Bar
+from discreet.report.look import FONT, LABEL_LIMIT, PALETTE
 from discreet.report.numbers import finite
 
-# Okabe and Ito's hues (safe for colour-blind readers), moved to a luminance that both page colours carry.
-PALETTE = ("#0072b2", "#d55e00", "#00916a", "#b8639a", "#9a7800", "#77797d")
-FONT = "system-ui, sans-serif"
+GROUND = '<rect width="100%" height="100%" fill="white"/>'
 LOCALE = {"decimal": ".", "thousands": numbers.GROUP, "grouping": [3], "currency": ["", ""], "minus": numbers.MINUS}
-LABEL_LIMIT = 260  # pixels
 _INK = "currentColor"
 _TEXT = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12, "titleFontSize": 12.5}
 
@@ -67,6 +64,15 @@ THEME: dict[str, Any] = {
 }
 
 
+@runtime_checkable
+class Picture(Protocol):
+    """A picture that is drawn without a chart engine; `to_dict` has its data."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def svg(self, *, alt: str, name: str) -> str: ...
+
+
 def specification(chart: Any) -> dict[str, Any]:
     """The Vega-Lite specification of a chart with our theme under whatever the chart sets itself."""
     plain: dict[str, Any] = finite(chart if isinstance(chart, dict) else chart.to_dict())
@@ -81,8 +87,9 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
 
     A standalone picture has a white ground, because a file does not know the page it will be shown on.
     """
-    if isinstance(chart, Bar):
-        return chart.svg(alt=alt, name=name, palette=PALETTE, font=FONT)
+    if isinstance(chart, Picture):
+        picture = chart.svg(alt=alt, name=name)
+        return picture.replace("</desc>", f"</desc>{GROUND}", 1) if standalone else picture
     picture = _drawn(json.dumps(specification(chart), sort_keys=True, allow_nan=False))
     # The picture has one description; its parts would only be noise to a screen reader.
     picture = re.sub(r"<\w[^<>]*>", lambda tag: re.sub(r' (role|aria-\w+)="[^"]*"', "", tag[0]), picture)
@@ -92,7 +99,7 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
     if opening is None:
         raise RuntimeError(f"The chart {name!r} was drawn, but not as SVG. Report this with its specification.")
     size = " ".join(re.findall(r'(?:width|height|viewBox)="[^"]*"', opening[0]))
-    ground = '<rect width="100%" height="100%" fill="white"/>' if standalone else ""
+    ground = GROUND if standalone else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {size} role="img"'
         f' aria-labelledby="{name}-alt"><desc id="{name}-alt">{escape(alt)}</desc>{ground}'

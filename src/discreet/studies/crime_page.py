@@ -8,6 +8,7 @@ from typing import Any
 from discreet import chart
 from discreet.change.rolling import Schedule
 from discreet.report import charts
+from discreet.report.look import NARROW
 from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
 
 COLUMNS = {
@@ -153,7 +154,7 @@ def _curves(points: Sequence[Mapping[str, Any]]) -> Figure:
 def _tracts(rows: Sequence[Mapping[str, Any]]) -> Figure:
     axes = {"x": chart.number("month", "Test month"), "y": chart.number("crimes", "Violent crimes")}
     large = {"transform": [{"filter": "datum.positive"}], **chart.mark("point", axes, filled=True, size=80)}
-    width, height = charts.NARROW
+    width, height = NARROW
     return Figure(
         {
             "data": {"values": list(rows)},

@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.report.bar import CHARACTER, HEIGHT, WIDTH, Bar
-from discreet.report.svg import PALETTE, data, svg
+from discreet.report.bar import HEIGHT, WIDTH, Bar
+from discreet.report.look import CHARACTER, PALETTE
+from discreet.report.svg import data, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS = {

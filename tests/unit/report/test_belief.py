@@ -8,8 +8,8 @@ import pytest
 from discreet.privacy.belief import TRUE_SIZES, permitted
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
+from discreet.report.axis import log_ticks
 from discreet.report.belief import size_beliefs
-from discreet.report.charts import _log_ticks
 from discreet.report.page import Figure, Prose, Table
 
 WEAK = Establishments("0.33", "weak")
@@ -26,8 +26,8 @@ def test_nobody_is_more_than_sure(epsilon: int) -> None:
 def test_an_axis_with_few_odd_values_has_powers_of_ten() -> None:
     figure, *_ = size_beliefs(WEAK, Pure(7), {})
     assert isinstance(figure, Figure)
-    assert _log_ticks([0.00045553, 0.00091022, 0.002079, 0.99818]) == pytest.approx([1e-4, 1e-3, 0.01, 0.1, 1])
-    assert _log_ticks([1, 20, 500]) == [1, 20, 500] and _log_ticks([1234.5, 1300.7]) == [1234.5, 1300.7]
+    assert log_ticks([0.00045553, 0.00091022, 0.002079, 0.99818]) == pytest.approx([1e-4, 1e-3, 0.01, 0.1, 1])
+    assert log_ticks([1, 20, 500]) == [1, 20, 500] and log_ticks([1234.5, 1300.7]) == [1234.5, 1300.7]
 
 
 @pytest.mark.parametrize("unit", [WEAK, Workers()])

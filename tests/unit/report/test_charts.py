@@ -12,7 +12,8 @@ import pytest
 
 from discreet.errors import DataError
 from discreet.report import charts
-from discreet.report.svg import PALETTE, data, specification, svg
+from discreet.report.look import PALETTE
+from discreet.report.svg import data, specification, svg
 from faults_of import about
 
 ROWS: list[dict[str, Any]] = [

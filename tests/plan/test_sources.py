@@ -66,6 +66,16 @@ def test_from_run_to_reviewer(released: Path) -> None:
     assert again.bundle == bundle
 
 
+def test_each_data_set_is_attacked_for_itself(released: Path, command, tmp_path: Path) -> None:
+    """It was refused, although the help names the output folder of a plan."""
+    page, out = tmp_path / "page.html", released.parent / "out"
+    code, text, _ = command("audit", "identification", out, "--out", page)
+    assert code == 0 and {"Data set toys", "Data set panel"} <= set(text.splitlines())
+    code, text, _ = command("audit", "identification", out, "--json")
+    assert code == 0 and set(json.loads(text)["datasets"]) == {"toys", "panel"}
+    assert page.read_text(encoding="utf-8").count("<h2") >= 2
+
+
 def test_the_order_of_sources_is_no_fault(both: Path) -> None:
     """Red before: a bundle lists sources by name, the report had them in the plan's order.
 

@@ -1,7 +1,9 @@
-"""Columns made of columns inside a formula: `I(x^2)`, `sqrt(x)`, `exp(x / 10)`, `days(date)`.
+"""Columns made of columns inside a formula: `I(x^2)`, `I(x > 0)`, `sqrt(x)`, `exp(x / 10)`, `days(date)`.
 
-An expression is read into nested tuples, never evaluated as code: numbers, column names, `+ - * / ^` and the functions
-of `WITHIN`. It has R's spelling, which names its coefficient, and becomes an expression of the frame's engine.
+An expression is read into nested tuples, never evaluated as code: numbers, column names, `+ - * / ^`, comparisons that
+`& | !` join, and the functions of `WITHIN`. It has R's spelling, which names its coefficient, and becomes an expression
+of the frame's engine. As in R, a comparison is a factor with the levels FALSE and TRUE; where it is reckoned with, or
+is the response, it is 0 or 1.
 """
 
 from __future__ import annotations
@@ -24,19 +26,60 @@ WITHIN = ("log", "sqrt", "exp")
 EPOCH = 719_163
 """The number of 1970-01-01, where 0001-01-01 has 1."""
 DEEPEST = 20
+LONGEST = 400
+"""Names, numbers and signs of one expression, which nest as deep as there are signs."""
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+LOGICAL = (*COMPARISONS, "&", "|", "!")
 Node: TypeAlias = tuple[Any, ...]
 
 
 def read(reader: _Reader, function: str) -> Node:
     """The rest of `function(`, up to and with its closing parenthesis."""
-    inside: Node = ("column", reader.name()) if function == "days" else _sum(reader, 0)
+    start = reader.position
+    inside: Node = ("column", reader.name()) if function == "days" else _either(reader, 0)
+    if reader.position - start > LONGEST:
+        reader.fail(f"{function}() holds more than {LONGEST} names, numbers and signs")
     reader.expect(")")
     return ("call", function, inside)
 
 
-def _sum(reader: _Reader, depth: int) -> Node:
+def _either(reader: _Reader, depth: int) -> Node:
+    """R's precedence, loosest first: `| & !`, comparisons, `+ -`, `* /`, `^`."""
+    left = _both(reader, depth)
+    while reader.accept("|"):
+        left = _joined(reader, "|", left, _both(reader, depth))
+    return left
+
+
+def _both(reader: _Reader, depth: int) -> Node:
+    left = _comparison(reader, depth)
+    while reader.accept("&"):
+        left = _joined(reader, "&", left, _comparison(reader, depth))
+    return left
+
+
+def _comparison(reader: _Reader, depth: int) -> Node:
+    _refuse_deep(reader, depth)
+    if reader.accept("!"):
+        return _joined(reader, "!", _comparison(reader, depth + 1))
+    left = _sum(reader, depth)
+    if operator := reader.accept(*COMPARISONS):
+        left = (operator, left, _sum(reader, depth))
+    return left
+
+
+def _joined(reader: _Reader, operator: str, *parts: Node) -> Node:
+    if not all(map(is_logical, parts)):
+        reader.fail(f"{operator!r} is for comparisons, such as I(x > 0 & z < 2)")
+    return (operator, *parts)
+
+
+def _refuse_deep(reader: _Reader, depth: int) -> None:
     if depth > DEEPEST:
-        reader.fail(f"parentheses are nested more than {DEEPEST} deep")
+        reader.fail(f"parentheses and signs are nested more than {DEEPEST} deep")
+
+
+def _sum(reader: _Reader, depth: int) -> Node:
     left = _product(reader, depth)
     while operator := reader.accept("+", "-"):
         left = (operator, left, _product(reader, depth))
@@ -51,6 +94,7 @@ def _product(reader: _Reader, depth: int) -> Node:
 
 
 def _power(reader: _Reader, depth: int) -> Node:
+    _refuse_deep(reader, depth)
     if reader.accept("-"):
         return ("negative", _power(reader, depth + 1))
     base = _atom(reader, depth)
@@ -61,7 +105,7 @@ def _power(reader: _Reader, depth: int) -> Node:
 
 def _atom(reader: _Reader, depth: int) -> Node:
     if reader.accept("("):
-        inside = _sum(reader, depth + 1)
+        inside = _either(reader, depth + 1)
         reader.expect(")")
         return ("group", inside)
     if re.match(r"\d", reader.token):
@@ -72,9 +116,23 @@ def _atom(reader: _Reader, depth: int) -> Node:
         return ("column", name)
     if name not in WITHIN:
         reader.fail(f"function {name!r} is not allowed in I(); it knows {', '.join(WITHIN)}")
-    inside = _sum(reader, depth + 1)
+    inside = _either(reader, depth + 1)
     reader.expect(")")
     return ("call", name, inside)
+
+
+def is_logical(node: Node) -> bool:
+    """Whether an expression is true or false."""
+    return is_logical(node[1]) if node[0] == "group" else node[0] in LOGICAL
+
+
+def with_numbers(made: Mapping[str, Node], response: str) -> tuple[tuple[str, Node], ...]:
+    """The expressions, of which the response is 0 or 1 where it would be the factor FALSE or TRUE."""
+    return tuple((name, node[2] if name == response and _is_factor(node) else node) for name, node in made.items())
+
+
+def _is_factor(node: Node) -> bool:
+    return node[:2] == ("call", "I") and is_logical(node[2])
 
 
 def spelled(node: Node) -> str:
@@ -84,8 +142,8 @@ def spelled(node: Node) -> str:
         return str(parts[0])
     if kind == "number":
         return f"{parts[0]:g}"
-    if kind == "negative":
-        return f"-{spelled(parts[0])}"
+    if kind in ("negative", "!"):
+        return f"{'-' if kind == 'negative' else kind}{spelled(parts[0])}"
     if kind == "group":
         return f"({spelled(parts[0])})"
     if kind == "call":
@@ -102,6 +160,7 @@ def columns(node: Node) -> list[str]:
 
 
 def _expression(node: Node) -> Any:
+    """Numbers; what is true or false is 1 or 0, and missing where a side of a comparison is."""
     import narwhals.stable.v2 as nw
 
     kind, *parts = node
@@ -119,14 +178,44 @@ def _expression(node: Node) -> Any:
             return _days(nw.col(inside[1]).cast(nw.Datetime("ms")).dt)
         value = _expression(inside)
         return {"I": lambda: value, "sqrt": lambda: value**0.5, "exp": value.exp, "log": value.log}[function]()
+    if kind == "!":
+        return 1.0 - _expression(parts[0])
     left, right = _expression(parts[0]), _expression(parts[1])
+    if kind in COMPARISONS:
+        missing_in = left - right  # engines order what is no number in several ways
+        holds = nw.when(_compared(kind, left, right)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+        return nw.when(~missing_in.is_null() & ~missing_in.is_nan()).then(holds)
     return {
+        "&": lambda: left * right,
+        "|": lambda: left + right - left * right,
         "+": lambda: left + right,
         "-": lambda: left - right,
         "*": lambda: left * right,
         "/": lambda: left / right,
         "^": lambda: left**right,
     }[kind]()
+
+
+def _compared(operator: str, left: Any, right: Any) -> Any:
+    return {
+        "<": lambda: left < right,
+        "<=": lambda: left <= right,
+        ">": lambda: left > right,
+        ">=": lambda: left >= right,
+        "==": lambda: left == right,
+        "!=": lambda: left != right,
+    }[operator]()
+
+
+def _column(node: Node) -> Any:
+    """A made column: numbers, or the levels of what is true or false."""
+    import narwhals.stable.v2 as nw
+
+    value = _expression(node)
+    if not _is_factor(node):
+        return value
+    word = nw.when(value == 1).then(nw.lit("TRUE")).otherwise(nw.lit("FALSE"))
+    return nw.when(~value.is_null()).then(word)
 
 
 def _days(moment: Any) -> Any:
@@ -169,5 +258,5 @@ def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "for
                     remedy="Write dates as 2024-01-31." if dated else "Use numbers, and days(...) for dates.",
                     about=about,
                 )
-    wanted = [_expression(node).alias(name) for name, node in made.items()]
+    wanted = [_column(node).alias(name) for name, node in made.items()]
     return frame.with_columns(*wanted) if wanted else frame

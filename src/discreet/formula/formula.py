@@ -15,7 +15,7 @@ from typing import Literal, NoReturn, TypeAlias
 
 from discreet.errors import FormulaError, concerning
 from discreet.formula import arithmetic
-from discreet.formula.arithmetic import MAKERS, Node
+from discreet.formula.arithmetic import MAKERS, Node, with_numbers
 from discreet.formula.contrasts import CONTRASTS, Contrast
 
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag", *MAKERS, "offset")
@@ -177,8 +177,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
     if repeated:
         raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice.", "One is enough, so drop the other.")
-    fixed, random = expression.ordered(reader.seen), tuple(expression.random)
-    return Formula(text, response, fixed, random, tuple(reader.made.items()), tuple(reader.offsets))
+    random, made = tuple(expression.random), with_numbers(reader.made, response.column)
+    return Formula(text, response, expression.ordered(reader.seen), random, made, tuple(reader.offsets))
 
 
 class _Expression:
@@ -210,7 +210,7 @@ class _Expression:
 
 
 _TOKEN = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.]*|`[^`]+`)|\s*(?P<number>\d+(?:\.\d+)?)|\s*(?P<operator>\|\||\*\*|[-+*/:^~|(),=])"
+    r"\s*(?P<name>[A-Za-z_][\w.]*|`[^`]+`)|\s*(?P<number>\d+(?:\.\d+)?)|\s*(?P<operator>\|\||\*\*|[<>=!]=|[-+*/:^~|(),=<>&!])"
 )
 
 
@@ -254,7 +254,7 @@ class _Reader:
     def fail(self, reason: str) -> NoReturn:
         raise FormulaError(
             f"Formula {self.text!r} cannot be read: {reason}.",
-            f"It may use column names, numbers, + - * / : ^, {', '.join(FUNCTIONS)} and (... | group).",
+            f"It may use columns, numbers, + - * / : ^, {', '.join(FUNCTIONS)}, comparisons in I() and (... | group).",
             "Example: y ~ x + (1 | g).",
         )
 

@@ -10,8 +10,12 @@ one <- function(formula, data = d, ours = formula) {
 }
 formulas <- c("y ~ I(x^2) + x + (1 | g)", "y ~ I(x * z) + sqrt(x) + (1 | g)", "y ~ exp(z/2) + I((x - 2)/10) + (1 | g)",
               "y ~ ns(x, df = 3) + (1 | g)", "y ~ ns(x, df = 1) + a + (1 | g)", "sqrt(y) ~ x + I(log(x) + 1) + (1 | g)",
-              "y ~ a * I(x^2) + (1 | g)")
+              "y ~ a * I(x^2) + (1 | g)", "y ~ I(x > 2) + z + (1 | g)", "y ~ 0 + I(x >= 1 & z < 2) + (1 | g)",
+              "y ~ I((x > 2) * z) + I(x != 3.178) + (I(z > 0.7) | g)",
+              "I((y > 11) + x) ~ I(-x < -2 + z/2) + (1 | g)")
 found <- lapply(formulas, one)
 found[[length(found) + 1]] <- one("y ~ days + (1 | g)", ours = "y ~ days(when) + (1 | g)")
+d$either <- !(d$x <= 2) | d$z == 0.24  # lme4 takes a bar within I() for a random term
+found[[length(found) + 1]] <- one("y ~ either * z + (1 | g)", ours = "y ~ I(!(x <= 2) | z == 0.24) * z + (1 | g)")
 found[[length(found) + 1]] <- one("y ~ x + z + a + (1 | g)", ours = "y ~ . + (1 | g)")
 cat(toJSON(found, auto_unbox = TRUE, digits = NA, pretty = TRUE), "\n")

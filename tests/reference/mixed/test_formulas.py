@@ -40,7 +40,8 @@ def test_fits_are_lme4s(theirs: dict[str, Any]) -> None:
     fit = dc.mixed(theirs["formula"], data)
     assert fit.criterion == pytest.approx(theirs["criterion"], rel=1e-8)
     for (name, value), mine in zip(theirs["fixef"].items(), fit.names, strict=True):
-        assert mine == name.replace("days", "days(when)").replace("df = ", "df=")
+        either = name.replace("either", "I(!(x <= 2) | z == 0.24)")
+        assert mine == either.replace("days", "days(when)").replace("df = ", "df=")
         assert fit.fixed[mine] == pytest.approx(value, rel=1e-4, abs=1e-6)
     np.testing.assert_allclose(fit.predict(data.slice(0, 3)), theirs["new"], rtol=1e-5)
 
@@ -50,6 +51,40 @@ def test_a_lazy_frame_makes_the_same_columns(tmp_path: Path) -> None:
     pl.read_csv(HERE / "panel.csv").write_parquet(tmp_path / "panel.parquet")
     lazy, eager = dc.mixed(formula, str(tmp_path / "panel.parquet")), dc.mixed(formula, panel(formula))
     assert lazy.criterion == pytest.approx(eager.criterion, rel=1e-10)
+
+
+def test_a_comparison_is_a_factor_and_missing_where_a_side_is(tmp_path: Path) -> None:
+    """Red before: comparisons were not read. Engines order what is no number in several ways."""
+    values = {"x": [1.0, 3.0, None, float("nan"), 2.0], "z": [0.0, 1.0, 1.0, 1.0, 5.0]}
+    table = pyarrow.table(values)
+    pyarrow.parquet.write_table(table, tmp_path / "few.parquet")
+    asked = {
+        "I(x > 2)": ["FALSE", "TRUE", None, None, "FALSE"],
+        "I(!(x > 2) & z >= 5)": ["FALSE"] * 2 + [None] * 2 + ["TRUE"],
+    }
+    asked["I((x == 2) + z)"] = [0.0, 1.0, None, None, 6.0]  # type: ignore[list-item]
+    made = dict(read_formula(f"y ~ {' + '.join(asked)} + (1 | g)").made)
+    for data in (table, pl.DataFrame(values), pl.LazyFrame(values), table.to_pandas(), str(tmp_path / "few.parquet")):
+        found = with_columns(open_frame(data) if isinstance(data, str) else nw.from_native(data), made)
+        frame = collect(found, step="comparisons") if isinstance(found, nw.LazyFrame) else found.to_arrow()
+        for name, wanted in asked.items():
+            given = [None if value is None or value != value else value for value in frame[name].to_pylist()]
+            assert given == wanted
+
+
+def test_a_comparison_is_a_response_a_slope_and_an_offset() -> None:
+    data = pl.read_csv(HERE / "general.csv").with_columns(many=(pl.col("count") > 2).cast(pl.Int64))
+    said = data.with_columns(above=pl.when(pl.col("x") > 0).then(pl.lit("yes")).otherwise(pl.lit("no")))
+    mine = dc.mixed("I(count > 2) ~ I(x > 0) + (1 | g)", data, family="binomial")
+    theirs = dc.mixed("many ~ above + (1 | g)", said, family="binomial")
+    np.testing.assert_allclose(mine.beta, theirs.beta, rtol=1e-9)
+    mine, theirs = dc.mixed("share ~ (I(x > 0) | g)", data), dc.mixed("share ~ (above | g)", said)
+    assert mine.criterion == pytest.approx(theirs.criterion, rel=1e-10)
+    new = {"x": [0.5, -0.5], "g": [1, 2]}
+    np.testing.assert_allclose(mine.predict(new), theirs.predict(new | {"above": ["yes", "no"]}), rtol=1e-8)
+    moved = dc.mixed("count ~ x + offset(x > 0) + (1 | g)", data, family="poisson")
+    named = dc.mixed("count ~ x + (1 | g)", data.with_columns(o=(pl.col("x") > 0) * 1.0), family="poisson", offset="o")
+    assert moved.criterion == pytest.approx(named.criterion, rel=1e-12)
 
 
 def test_days_of_a_file_are_days_of_a_frame(tmp_path: Path) -> None:
@@ -118,7 +153,22 @@ def test_an_offset_moves_the_linear_predictor() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["y ~ I(x; z) + (1 | g)", "y ~ I(system(x)) + (1 | g)", "y ~ I() + (1 | g)", "y ~ I(x"]
+    "text",
+    [
+        "y ~ I(x; z) + (1 | g)",
+        "y ~ I(system(x)) + (1 | g)",
+        "y ~ I() + (1 | g)",
+        "y ~ I(x",
+        "y ~ I(x & z) + (1 | g)",
+        "y ~ I(x > 0 && z > 0) + (1 | g)",
+        "y ~ I(0 < x < 2) + (1 | g)",
+        "y ~ I(!x) + (1 | g)",
+        "y ~ I(x = 2) + (1 | g)",
+        "y ~ I(a == 'low') + (1 | g)",
+        "y ~ x > 2 + (1 | g)",
+        *(f"y ~ I({sign * 2000}x{'> 1' * (sign == '!')}) + (1 | g)" for sign in ("-", "!", "x^", "x+")),
+    ],
+    ids=lambda text: text[:30],
 )
 def test_only_arithmetic_is_read(text: str) -> None:
     with pytest.raises(FormulaError, check=about("formula")):

@@ -253,11 +253,8 @@ def reach(z: Real, inverse: Real, rows: Integers) -> tuple[Real, Real]:
         np.take(inverse, rows[at], axis=0, out=own[:n], mode="clip")
         np.matmul(z[:, at].T, sets, out=share[:n])
         share[:n] *= own[:n]
-        for extreme, out in ((np.maximum, highest), (np.minimum, lowest)):
-            left = share[:n]
-            while (half := left.shape[1] // 2) > 4:
-                left = extreme(left[:, :half], left[:, half:])
-            extreme.reduce(left, axis=1, out=out[at])
+        np.maximum.reduce(share[:n], axis=1, out=highest[at])
+        np.minimum.reduce(share[:n], axis=1, out=lowest[at])
     return highest, -lowest
 
 
@@ -329,7 +326,9 @@ class Slots:
         for i, pairs in enumerate(_pairs(d)):
             own[pairs] += spare[i] + spare[i + 1 :]
         self.row[at], self.block[at] = names, block
-        self.shared[:, at], self.side[:, at], self.most[:, at] = shared, side, own
+        for old, new in ((self.shared, shared), (self.side, side), (self.most, own)):
+            for kept, found in zip(old, new, strict=True):  # one axis takes less than half as long as two
+                kept[at] = found
 
     def propose(self, source: Source) -> tuple[Integers, Points, Located]:
         """For every vector the first of some proposals that may be inside; not all vectors have one."""

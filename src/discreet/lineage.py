@@ -156,7 +156,7 @@ def derive(frame: Frame, schema: Schema, send: Callable[..., Frame] | None) -> F
                 for level, n in zip(hierarchy.levels[1:], hierarchy.prefix[1:], strict=True)
             )
         elif hierarchy.lookup is not None:
-            frame = frame.join(_looked_up(name, hierarchy, frame, send), on=hierarchy.finest, how="left")
+            frame = frame.join(read_lookup(name, hierarchy, like=frame, send=send), on=hierarchy.finest, how="left")
     return frame
 
 
@@ -191,8 +191,10 @@ def _codes_of(name: str, hierarchy: Hierarchy) -> pa.Table:
     return collect(frame.select(*levels), step=f"read the lookup of {name!r}")
 
 
-def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, send: Callable[..., Frame] | None) -> Frame:
-    """The lookup file, after each code was found there once."""
+def read_lookup(
+    name: str, hierarchy: Hierarchy, *, like: Frame | None = None, send: Callable[..., Frame] | None = None
+) -> Frame:
+    """The lookup file, after each code was found there once; codes are of the kind that the list `like` has."""
     import narwhals.stable.v2 as nw
 
     file = f"the lookup of {name!r}"
@@ -206,7 +208,8 @@ def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, send: Callable[...
         require(table, dict.fromkeys(levels, "label"), name=file)
     except DataError as error:
         raise DataError(*(Fault(about, fault.asked, fault.possible, fault.remedy) for fault in error.faults)) from None
-    ours, theirs = frame.collect_schema()[finest], table.collect_schema()[finest]
+    theirs = table.collect_schema()[finest]
+    ours = theirs if like is None else like.collect_schema()[finest]
     if ours.is_integer() != theirs.is_integer():
         table = table.with_columns(nw.col(finest).cast(nw.Int64 if ours.is_integer() else nw.String))
     table = table.select(*levels).unique()

@@ -64,6 +64,30 @@ def test_a_public_file_is_one(folder: Path) -> None:
     (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", "areas.csv"), encoding="utf-8")
     run(folder / "plan.toml")
     assert (folder / "out" / "a").is_dir()
+    (folder / "areas.csv").unlink()
+    check(read_plan(folder / "plan.toml")).refuse()  # what is released needs no file again
+
+
+BAD = {
+    "nothing": None,
+    "no table": "\0\1",
+    "no rows": "",
+    "one level": "code\nc1\n",
+    "two parents": "code,emp\nc1,x\nc1,y\nc2,x\nc3,y\n",
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_public_lookup_is_told_before_data_are_asked_for(folder: Path, kind: str) -> None:
+    """Red before: `check` had no complaint, and only a run told."""
+    (folder / "jobs.csv").unlink()
+    if (content := BAD[kind]) is not None:
+        (folder / "bad.csv").write_text(content, encoding="utf-8")
+    (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", "bad.csv"), encoding="utf-8")
+    with pytest.raises(PlanError) as refused:
+        check(read_plan(folder / "plan.toml")).refuse()
+    assert ("hierarchy", "area") in [fault.place for fault in refused.value.faults]
+    assert not (folder / "ledger.db").exists() and not (folder / "out").exists()
 
 
 @pytest.mark.parametrize(("lookup", "known"), [("areas.csv", True), ("jobs.csv", False), ("link.csv", False)])

@@ -24,7 +24,7 @@ from discreet.later import Later
 from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.alarms import alarm_steps, earlier_of
 from discreet.plan.blame import blamed
-from discreet.plan.confidential import Confidential, secret_lookups, shared_data
+from discreet.plan.confidential import Confidential, public_lookups, secret_lookups, shared_data
 from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, unopened
 from discreet.plan.file import PlanFile, PlanSource
@@ -221,6 +221,7 @@ def check(file: PlanFile) -> PlanCheck:
     faults += found
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
+    faults += public_lookups(file, waiting)
     missing = [fault for name in waiting for fault in gone[name]]
     if (failed := unopened()) is not None:
         missing += [replace(fault, place=("engine", "master")) for fault in failed.faults]

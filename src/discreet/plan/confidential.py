@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +14,11 @@ from discreet.databases import Address, is_address
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
+from discreet.hierarchy import Hierarchy
 from discreet.histories import Histories, read_histories
 from discreet.jobs import Jobs, read_jobs
 from discreet.ledger.openings import alike
+from discreet.lineage import read_lookup
 from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
@@ -224,19 +226,39 @@ def shown_as_public(source: PlanSource) -> Iterator[Fault]:
 
 def secret_lookups(file: PlanFile) -> Iterator[Fault]:
     """Hierarchies whose lookup is confidential data: codes and their parents are published as they stand there."""
+    for source, name, hierarchy, place in _lookups(file):
+        if is_secret(source, Path(str(hierarchy.lookup))):
+            yield Fault(
+                place,
+                f"the lookup of hierarchy {name!r} is among the confidential data, or holds some. Codes and "
+                "their parents are published. Name a public file with one column for each level.",
+            )
+
+
+def public_lookups(file: PlanFile, sources: Collection[str]) -> Iterator[Fault]:
+    """Lookups of these sources that are public and cannot be read, lack a level, or give a code two parents."""
+    for source, name, hierarchy, place in _lookups(file):
+        if source.name in sources and not is_secret(source, Path(str(hierarchy.lookup))):
+            try:
+                read_lookup(name, hierarchy)
+            except DataError as error:
+                yield from (replace(fault, place=place) for fault in error.faults)
+
+
+def _lookups(file: PlanFile) -> Iterator[tuple[PlanSource, str, Hierarchy, Place]]:
     for source in file.sources:
         try:
             hierarchies = source.schema().hierarchy
         except DiscreetError:
             continue  # the schema's own faults are reported elsewhere
         for name, hierarchy in hierarchies.items():
-            if hierarchy.lookup is not None and is_secret(source, Path(hierarchy.lookup)):
+            if hierarchy.lookup is not None:
                 own = name in source.tables.hierarchy
-                place = source.place("hierarchy", name) if own else source.place("data", "schema")
-                yield Fault(
-                    place,
-                    f"the lookup of hierarchy {name!r} is among the confidential data, or holds some. Codes and "
-                    "their parents are published. Name a public file with one column for each level.",
+                yield (
+                    source,
+                    name,
+                    hierarchy,
+                    source.place("hierarchy", name) if own else source.place("data", "schema"),
                 )
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import check_plan, read_plan, results
+from discreet.caveats import ONE_SLOPE
 from discreet.errors import DiscreetError, PlanError
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
@@ -203,3 +204,19 @@ def test_columns_beside_the_formula_are_in_the_bundle(folder: Path) -> None:
             asked = json.loads(packed.read("request.json"))
         assert asked["public_columns"] == named
         assert not [each for each in verify_bundle(done.bundle) if each.wrong]
+
+
+def test_one_slope_for_all_groups_is_told_before_it_is_paid_for_and_beside_it_afterwards(folder: Path) -> None:
+    rng, g = np.random.default_rng(5), np.arange(3000) % 60
+    x = rng.normal(size=3000)
+    y = np.clip(1 + (0.1 + rng.normal(0, 0.1, 60)[g]) * x + rng.normal(0, 0.1, 3000), 0, 2)
+    rows = {"x": x, "y": y, "g": [f"g{i:02d}" for i in g], "one": ["a"] * 3000}
+    pq.write_table(pa.table(rows), folder / "small.parquet")
+    (folder / "plan.toml").write_text(PLAN.replace("FORMULA", "y ~ x + (1 | g)").replace("epsilon = 1", "epsilon = 9"))
+    assert ONE_SLOPE in json.dumps(check_plan(read_plan(folder / "plan.toml")).to_dict())
+    run(folder / "plan.toml")
+    table = pq.read_table(next((folder / "out").rglob("research.parquet"))).to_pylist()
+    assert {row["term"]: row["flag"] for row in table if row["effect"] == "fixed"}["x"] == "one slope"
+    top = next((folder / "out").rglob("report.html")).read_text().split("In short")[0]
+    assert "fixed effects x: one slope." in top
+    assert ONE_SLOPE in json.dumps(json.loads(next((folder / "out").rglob("release.json")).read_text())["guarantee"])

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.lmm.private.slopes import WORD
 from discreet.report.numbers import text
 from discreet.report.page import Block, Table
 from discreet.report.ranked import MOST, Mark, Ranked
@@ -75,7 +76,8 @@ def _effect(row: Mapping[str, Any]) -> Mark:
     value, error = _number(row["estimate"]), _number(row.get("std_error"))
     low, high = value - REACH * error, value + REACH * error
     unsure = math.isfinite(error) and low <= 0 <= high
-    return Mark(str(row["term"]), value, low, high, str(row["flag"] or ""), bool(row["flag"]) or unsure)
+    against = {*str(row["flag"] or "").split(", ")} - {"", WORD}  # one slope is a condition of intervals
+    return Mark(str(row["term"]), value, low, high, str(row["flag"] or ""), bool(against) or unsure)
 
 
 def _answers(rows: Sequence[Mapping[str, Any]], name: str) -> Block:

@@ -38,6 +38,8 @@ FLAGS = {
     "noise": "The variance is more than the bounds of the response allow.",
     "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
     "like lags. Coefficients of lags may be far off, and their intervals hold less often than they say.",
+    "one slope": "The model has one slope for all groups. Where slopes differ between groups by more than a note "
+    "says, known before it was paid for, the interval should not be trusted: noisy sums cannot show it.",
     "small parts": "Few rows of a part carry the coefficient: with skewed errors the answer is off, and its ends hold "
     "too rarely. Known before it was paid for.",
     "not checked": "Parts are too small, or too few for this epsilon, to see whether the model is right. Known before.",

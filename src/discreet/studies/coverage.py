@@ -91,8 +91,8 @@ def of_tables(quick: bool, sets: int, seed: int) -> Iterator[Row]:
 
 def of_models(kind: str, method: str, epsilon: float, sets: int, seed: int) -> Iterator[Row]:
     each = kinds.measured(kind, method, epsilon, sets, seed)
-    before = SMALL_BLOCKS if method != "moments" else kinds.said_before(kind, method, epsilon, seed)
     for name in (*kinds.NAMES, "effects", "variance", "residual"):
+        before = SMALL_BLOCKS if method != "moments" else kinds.said_before(kind, method, epsilon, seed, name)
         told = each["told"][name if name in each["told"] else "fixed"]
         noted = each["equal variances noted"] if kind == kinds.UNEVEN and name in kinds.NAMES else 0.0
         yield row(

@@ -17,17 +17,21 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_VARIANCE, stated
+from discreet.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_SLOPE, ONE_VARIANCE, stated
 from discreet.errors import DataError
 from discreet.lmm.private import PrivateFit, release_mixed
+from discreet.lmm.private.slopes import WORD
 from discreet.progress import Progress, silent
 from discreet.report.page import Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study
+
+Telling = tuple[str, str | None, str]
 
 FORMULA, BOUNDS = "y ~ x + (1 | g)", (-7, 9)
 ROWS, GROUPS = 6_000, 150  # of the design
 UNEQUAL, VERY_UNEQUAL = 0.7, 1.6  # deviations of log sizes
 TAU, SIGMA, TOGETHER = 0.5, 1.0, 0.25  # deviations of effects and residuals; correlation of effects and log sizes
+APART = 0.5  # deviation of slopes, where they differ: as large as their mean
 BETA = np.array([1.0, 0.5])
 NAMES = ("(Intercept)", "x")
 LEVEL, NEAR, OFF = 0.95, 0.015, 3.0  # coverage within so much of the level, a bias within so many standard errors
@@ -36,8 +40,8 @@ SETS, QUICK = 150, 24
 TRUTHS = 200  # draws from which the residual variance of pulled responses is known to a part in a thousand
 EPSILONS: dict[str, tuple[float, ...]] = {"moments": (0.5, 2.0, 8.0), "strict": (2.0, 8.0), "paper": (2.0,)}
 UNSEEN = ("hardly seen", "not found", NOT_MEASURED)
-HIDDEN: list[tuple[str, str | None, str]] = [("variance", "g", word) for word in UNSEEN]
-TELLING: dict[str, list[tuple[str, str | None, str]]] = {
+HIDDEN: list[Telling] = [("variance", "g", word) for word in UNSEEN]
+TELLING: dict[str, list[Telling]] = {
     "effects": HIDDEN,
     "variance": [*HIDDEN, ("variance", "g", "small blocks")],
     "residual": [("variance", "Residual", word) for word in (*UNSEEN, "small blocks")],
@@ -45,7 +49,10 @@ TELLING: dict[str, list[tuple[str, str | None, str]]] = {
 }
 """The flags that tell of a fault of each estimate: what they are on, and their word."""
 
-UNEVEN, FEW_LARGE = "unequal variances", "few large groups, many small"
+UNEVEN, FEW_LARGE, SLOPES = "unequal variances", "few large groups, many small", "slopes that differ by group"
+OF_SLOPES = {"x": [*TELLING["fixed"], ("fixed", None, WORD)]}
+"""The flags that tell of a slope where slopes differ: elsewhere `one slope` is a condition that holds."""
+
 COLUMNS: dict[str, Callable[[Vector], Vector]] = {
     "a skewed column (lognormal)": lambda z: (np.exp(z / 2) - np.exp(1 / 8)) / 0.604,
     "a rare level (a fiftieth)": lambda z: np.asarray(z > 2.054, dtype=np.float64),
@@ -115,6 +122,10 @@ def _curved(design: SimulatedDesign, rng: np.random.Generator) -> tuple[Vector, 
     return _effects(design, rng), 0.8 * rng.normal(size=len(design.x)) + _curve(design)
 
 
+def _sloped(design: SimulatedDesign, rng: np.random.Generator) -> tuple[Vector, Vector]:
+    return _effects(design, rng), rng.normal(0, APART, GROUPS)[design.g] * design.x + rng.normal(size=len(design.x))
+
+
 KINDS: dict[str, Draw] = {
     "normal": _errors(lambda rng, n: rng.normal(size=n)),
     "skewed residuals": _errors(lambda rng, n: rng.exponential(size=n) - 1),
@@ -126,6 +137,7 @@ KINDS: dict[str, Draw] = {
     "no effects": lambda design, rng: (np.zeros(GROUPS), rng.normal(0, SIGMA, len(design.x))),
     "heavy tails (t, 3 degrees)": _both(lambda rng, n: rng.standard_t(3, size=n) / np.sqrt(3)),
     **{kind: _errors(lambda rng, n: rng.normal(size=n)) for kind in (*COLUMNS, FEW_LARGE)},
+    SLOPES: _sloped,
 }
 
 
@@ -159,7 +171,7 @@ def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> di
     fixed = BETA + design.fitted(_mean(kind, design))
     columns = {"x": design.x, "g": design.g}
     residual = _residual(kind, design, fixed)
-    seen = []
+    seen, telling = [], TELLING | (OF_SLOPES if kind == SLOPES else {})
     for number in range(sets):
         u, e = KINDS[kind](design, rng)
         without = BETA[0] + BETA[1] * design.x + e
@@ -174,8 +186,8 @@ def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> di
             seed=1000 * seed + number,
         )
         true = {"variance": _drawn(design, y, without), "residual": residual}
-        seen.append(_one(fit, fixed, u - (fixed[0] - BETA[0]), true))
-    told = {name: float(np.mean([one["told"][name] for one in seen])) for name in TELLING}
+        seen.append(_one(fit, fixed, u - (fixed[0] - BETA[0]), true, telling))
+    told = {name: float(np.mean([one["told"][name] for one in seen])) for name in telling}
     row: dict[str, Any] = {"data": kind, "method": method, "epsilon": epsilon, "sets": sets}
     for name in (*NAMES, "effects"):
         held = [one["held"][name] for one in seen]
@@ -195,14 +207,15 @@ def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> di
     return row
 
 
-def said_before(kind: str, method: Any, epsilon: float, seed: int) -> str:
-    """What `check` says against estimates by noisy sums before anything is paid, if it is so in these data."""
+def said_before(kind: str, method: Any, epsilon: float, seed: int, name: str = "") -> str:
+    """What `check` says against an estimate by noisy sums before anything is paid, if it is so in these data."""
     design = SimulatedDesign.of(np.random.default_rng(seed), kind)
     asked: Any = {"epsilon": epsilon, "public": ["x", "g"], "bounds": BOUNDS, "method": method}
     check = release_mixed.check(FORMULA, {"y": np.zeros(len(design.x)), "x": design.x, "g": design.g}, **asked)
     variance = 0.0 if kind == "no effects" else TAU**2
     hidden = any(variance < least for least in check.expected.least)
-    words = {NOT_MEASURED: True, NOT_SEEN: hidden, FEW_SHAPES: kind == "effects that go with sizes"}
+    words = {ONE_SLOPE: kind == SLOPES and name == "x", NOT_MEASURED: True, NOT_SEEN: hidden}
+    words |= {FEW_SHAPES: kind == "effects that go with sizes"}
     return next((word for word, so in words.items() if so and word in stated(check.expected.notes)), "")
 
 
@@ -233,7 +246,9 @@ def _residual(kind: str, design: SimulatedDesign, fixed: Vector) -> float:
     return float(np.mean(found))
 
 
-def _one(fit: PrivateFit, fixed: Vector, u: Vector, true: dict[str, float]) -> dict[str, Any]:
+def _one(
+    fit: PrivateFit, fixed: Vector, u: Vector, true: dict[str, float], telling: dict[str, list[Telling]]
+) -> dict[str, Any]:
     z, se = 1.959964, fit.se
     held: dict[str, Any] = {}
     half = {name: None if se[name] is None else z * float(se[name] or 0.0) for name in NAMES}
@@ -247,7 +262,7 @@ def _one(fit: PrivateFit, fixed: Vector, u: Vector, true: dict[str, float]) -> d
     off["variance"] = float(effects.variance or 0.0) - true["variance"]
     off["residual"] = float(fit.sigma2 or 0.0) - true["residual"]
     found = {(flag.effect, flag.group, flag.word) for flag in fit.flags}
-    told = {name: not found.isdisjoint(flags) for name, flags in TELLING.items()}
+    told = {name: not found.isdisjoint(flags) for name, flags in telling.items()}
     return {
         "held": held,
         "half": half,
@@ -264,13 +279,13 @@ def _faults(row: dict[str, Any]) -> Iterator[str]:
     """
     doubt = 2 * np.sqrt(LEVEL * (1 - LEVEL) / row["sets"])
     for name in (*NAMES, "effects"):
-        held, told = row[f"held {name}"], row["told"]["effects" if name == "effects" else "fixed"]
+        held, told = row[f"held {name}"], row["told"].get(name, row["told"]["fixed"])
         noted = row["equal variances noted"] if row["data"] == UNEVEN and name in NAMES else 0.0
         own = doubt if name in NAMES else 0.0
         if held is not None and abs(held - LEVEL) > NEAR + own and max(told, noted) < MOSTLY:
             yield f"{name} held in {100 * held:.1f} %"
     for name in (*NAMES, "variance", "residual"):
-        told = row["told"]["fixed" if name in NAMES else name]
+        told = row["told"].get(name, row["told"]["fixed"])
         if abs(row[f"bias {name}"]) > OFF and told < MOSTLY:
             yield f"{name} off by {row[f'bias {name}']:.1f} standard errors"
 

@@ -137,7 +137,7 @@ def _alarms() -> list[str]:
         (lambda: _perturbed()[:1], [caveats.ONE_VARIANCE]),
         (_moments, [caveats.DOUBT]),
         (_unmeasured, [caveats.NOT_MEASURED]),
-        (lambda: _moments()[:1], [caveats.NOT_SEEN]),
+        (lambda: _moments()[:1], [caveats.NOT_SEEN, caveats.ONE_SLOPE]),
         (_lags, list(fit_kinds.SAID.values())),
         (lambda: [_lags()[1].split("Variances:")[0]], list(fit_kinds.SAID.values())),  # before the estimates
         (lambda: [LIMITS["lags"].lower()], [caveats.ONE_MEAN, caveats.AS_CLIPPED]),
@@ -145,6 +145,7 @@ def _alarms() -> list[str]:
             _bayesian,
             [caveats.NORMAL, caveats.A_LINE, caveats.ONE_VARIANCE, caveats.ABOVE_ZERO, caveats.PRIOR, caveats.LEANS],
         ),
+        (_bayesian, [caveats.ONE_SLOPE]),
         (_alarms, [caveats.WHOLE]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.bayes.blmm.diagnostics import rhat
 from discreet.bayes.blmm.gibbs import RHAT_LIMIT
 from discreet.bayes.blmm.marginal import DrawnMarginal, Marginal
-from discreet.caveats import A_LINE, ABOVE_ZERO, LEANS, NORMAL, ONE_VARIANCE, PRIOR
+from discreet.caveats import A_LINE, ABOVE_ZERO, LEANS, NORMAL, ONE_SLOPE, ONE_VARIANCE, PRIOR
 from discreet.results import tidy_table
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ NUMBERS = ("mean", "sd", "q05", "q50", "q95")
 JUDGED = ("rhat", "effective")
 SUPPOSED = (
     f"In intervals {NORMAL}: those of variances hold more rarely where tails are heavier, and {ABOVE_ZERO}. Of "
-    f"residuals {ONE_VARIANCE}, and between columns and response {A_LINE}. Intervals of fixed effects hold more often "
-    f"than they say where groups hardly differ: {PRIOR}. Where groups are few or small, {LEANS}."
+    f"residuals {ONE_VARIANCE}, and between columns and response {A_LINE}, and {ONE_SLOPE} for all groups. "
+    f"Intervals of fixed effects hold more often than they say where groups hardly differ: {PRIOR}. Where groups are "
+    f"few or small, {LEANS}."
 )
 
 

@@ -31,6 +31,7 @@ release      `release_mixed`, the door to private mixed models: from a formula a
 request      what a private release of a mixed model is asked for, checked before any data are read
 result       `PrivateFit`: what a private release of a mixed model lets everybody see. Nothing confidential is in it
 shares       which share of the loss each sum of a model gets, from the public design alone
+slopes       what a model without random slopes supposes of columns that vary within groups
 strict       `method="strict"`: sub-sample and aggregate, proved for the whole release
 sums         sums of a confidential response as exact integers
 term_estimation  variances and correlations of any random terms from noisy sums

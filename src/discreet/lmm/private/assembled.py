@@ -13,6 +13,7 @@ from discreet.lmm.private.notes import Flag, readings
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.lmm.private.slopes import ON_A_LINK, slope_flags
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 
@@ -87,6 +88,9 @@ def assembled(
     p = len(centred)
     if request.family == "gaussian" and np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
+    if method == "moments" and covariance is not None and np.isfinite(covariance).all():
+        most = sigma2 if request.family == "gaussian" else ON_A_LINK
+        flags = [*flags, *slope_flags(public, np.sqrt(np.diag(covariance)[:p]), most)]
     return PrivateFit(
         formula=public.model.text,
         method=method,

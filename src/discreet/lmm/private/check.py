@@ -30,6 +30,7 @@ from discreet.lmm.private.notes import (
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
 from discreet.lmm.private.shares import TYPICAL
+from discreet.lmm.private.slopes import slope_notes
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.privacy.losses import Pure
 
@@ -165,7 +166,11 @@ def moments_errors_of(
         noise=tuple((found.fixed * np.sqrt(found.noise)).tolist()),
         groups=tuple(each for name in finest for each in errors_by_size(name, found.sizes, found.effects)),
         assumed=assumed_typical(request),
-        notes=(*hidden, *equal_variances(public.names, found.residuals)),
+        notes=(
+            *hidden,
+            *equal_variances(public.names, found.residuals),
+            *slope_notes(public, found.fixed, largest_variance(request)),
+        ),
         beside=_beside(public),
         least=tuple(found.least.tolist()) if measured else (),
     )
@@ -176,6 +181,11 @@ def hardly_seen(names: Sequence[str], least: Vector, *, measured: bool, uneven: 
     if not measured:
         return [not_measured(name) for name in names]
     return [hidden_variance(*each, uneven=uneven) for each in zip(names, least.tolist(), strict=True)]
+
+
+def largest_variance(request: ModelRequest) -> float:
+    """Of responses within the bounds."""
+    return float(request.width) ** 2 / 4
 
 
 def assumed_typical(request: ModelRequest) -> str:

@@ -34,6 +34,7 @@ from discreet.lmm.private.public import INTERCEPT, PublicDesign, hidden
 from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.lmm.private.slopes import ON_A_LINK, slope_notes
 from discreet.lmm.private.sums import response_sums, units_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Number
@@ -304,7 +305,7 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
             f"deviation of {TYPICAL:g}. Responses vary as their family says"
             + (", or more where counts are dispersed." if request.family == "poisson" else ".")
         ),
-        notes=tuple(hidden_ones),
+        notes=(*hidden_ones, *slope_notes(public, error, ON_A_LINK)),
         beside=sum(len(public.design.random[term].grouping) + 1 for term in public.terms) + 1,
     )
 

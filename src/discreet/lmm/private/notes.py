@@ -227,8 +227,7 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
         CaveatNote(
             f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums "
             f"cannot show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and "
-            "groups. If residuals vary with a column, or more in some series than in others, or slopes differ between "
-            "groups, they may be too small",
+            "groups. If residuals vary with a column, or more in some series than in others, they may be too small",
             ONE_VARIANCE,
         )
     ]

@@ -14,13 +14,21 @@ from discreet.lmm.origin import basis
 from discreet.lmm.private import moments
 from discreet.lmm.private.arrow import TermEstimate, TermSums, evaluate_terms, sources_of_terms
 from discreet.lmm.private.assembled import assembled, details_of
-from discreet.lmm.private.check import GroupError, ModelErrors, assumed_typical, errors_by_size, hardly_seen
+from discreet.lmm.private.check import (
+    GroupError,
+    ModelErrors,
+    assumed_typical,
+    errors_by_size,
+    hardly_seen,
+    largest_variance,
+)
 from discreet.lmm.private.notes import Flag, equal_variances, unmeasured_flags, variance_flags
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.lmm.private.shares import TYPICAL
+from discreet.lmm.private.slopes import slope_notes
 from discreet.lmm.private.sums import response_sums, units_of
 from discreet.lmm.private.term_estimation import estimate_terms, least_seen_of
 from discreet.privacy.guarantee import Guarantee
@@ -270,6 +278,7 @@ def _expected(
             *hardly_seen(unmeasured, np.zeros(len(unmeasured)), measured=False),
             *hardly_seen([names[i] for i in there], least[there], measured=True),
             *equal_variances(public.names, residuals / squares),
+            *slope_notes(public, np.sqrt(squares), largest_variance(request)),
         ),
         beside=sum(len(random.grouping) * len(random.names) for random in public.design.random) + len(names) + 1,
     )

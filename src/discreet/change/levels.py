@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,7 @@ def branches(data: Any, panel: TidyPanel, levels: Sequence[str]) -> Branches:
                 "Correct these rows, or leave the level out.",
                 about="hierarchy",
             )
+    _refuse_upside_down(paths, levels)
     own = paths[np.searchsorted(names, panel.names)]
     values = np.where(np.isfinite(panel.values), panel.values, 0.0)
     if panel.holes.any():
@@ -148,6 +150,20 @@ def branches(data: Any, panel: TidyPanel, levels: Sequence[str]) -> Branches:
     whole = TidyPanel(everything[order], panel.periods, stacked[order], first[order], last[order], panel.set_aside)
     above = np.where(member >= 0, rank[np.maximum(member, 0) + len(panel)], -1)
     return Branches(whole, rank[: len(panel)], above, tuple(levels))
+
+
+def _refuse_upside_down(paths: Integers, levels: Sequence[str]) -> None:
+    """Each value above that lies in one value below, of which there are fewer, is the finer level of the two."""
+    for k, (above, below) in enumerate(pairwise(levels)):
+        pairs = np.unique(paths[:, k : k + 2], axis=0)
+        upper, lower = (len(np.unique(pairs[:, side])) for side in (0, 1))
+        if lower < upper == len(pairs):
+            raise DataError(
+                f"Each {above} lies in one {below}, and there are fewer of these: {lower:,} of {upper:,}.",
+                "A hierarchy lists columns of the panel from the top down.",
+                f"Give {below!r} before {above!r}.",
+                about="hierarchy",
+            )
 
 
 def branching(

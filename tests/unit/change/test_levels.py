@@ -44,6 +44,17 @@ def test_sums_by_hand():
     assert ones[names.index("R0")] == 18 and ones[names.index("t000")] == 1
 
 
+def test_levels_from_the_bottom_up_are_refused():
+    """Before, they were taken in silence, and each city's sum was ranked twice."""
+    data = crimes()
+    data["city"] = data.region + data.city
+    with pytest.raises(DataError, check=about("hierarchy", naming=("city", "region"))):
+        exception_report(data, hierarchy=["city", "region"], capacity=5)
+    assert len(branches(data, read_panel(data), ["region", "city"]).panel) == 55 + 3 + 9
+    data["country"], data["same"] = "X", data.city
+    assert branches(data, read_panel(data), ["country", "region", "city", "same"]).levels[0] == "country"
+
+
 def test_what_is_no_hierarchy():
     data = crimes()
     torn = data.copy()

@@ -34,6 +34,7 @@ COMPRESSED = {"gz": "gzip", "zst": "zstd"}
 
 # Without BOOLEAN, so that labels such as yes and no, or T and F, stay what they are.
 TYPES = ["NULL", "BIGINT", "HUGEINT", "DOUBLE", "TIME", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR"]
+DAY = "^[0-9]{4}[-/][0-9]+[-/][0-9][0-9T :.]*(Z|[+-][0-9:]+)?$"  # with a time; a zone by its name DuckDB would drop
 SEPARATORS = ",;\t|"
 SPACES = " \t\u00a0"
 AS_UTF8 = "Save it as UTF-8: spreadsheets call it 'CSV UTF-8', and `iconv -f WINDOWS-1252 -t UTF-8` converts a file."
@@ -228,7 +229,7 @@ def _guessed(
     if not dated:
         return []
     spelled = _read(text, how, connection, all_varchar="true")
-    each = (f"bool_and(regexp_matches(trim({quoted(c)}), '^[0-9]{{4}}[-/][0-9]+[-/][0-9]')) IS false" for c in dated)
+    each = (f"bool_and(regexp_matches(trim({quoted(c)}), '{DAY}')) IS false" for c in dated)
     return list(itertools.compress(dated, spelled.aggregate(", ".join(each)).fetchall()[0]))
 
 

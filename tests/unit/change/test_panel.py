@@ -91,10 +91,19 @@ def test_dates_spelled_as_text_are_in_order_of_time(form):
     np.testing.assert_array_equal(read_panel(spelled).values, read_panel(rows).values)
 
 
+@pytest.mark.parametrize("zone", ["Z", "+02:00", " UTC", " Europe/Berlin"])
+def test_zones_in_files_are_not_dropped(zone, tmp_path):
+    """Red before: DuckDB left out a zone that is written as UTC, and its times were called local."""
+    rows = table()
+    rows.assign(t=[f"{t:%Y-%m-%d %H:%M:%S}{zone}" for t in rows.t]).to_csv(tmp_path / "panel.csv", index=False)
+    with pytest.raises(DataError, check=about("time")):
+        read_panel(tmp_path / "panel.csv")
+
+
 def test_dates_as_text_are_dates_and_years_are_numbers():
     """Red before: text in a dictionary had an order and no more, so hours had no next one and the future passed."""
     rows = table()
-    for zone in ("Z", "+02:00", "-0500"):
+    for zone in ("Z", "+02:00", "-0500", " UTC", " GMT"):
         with pytest.raises(DataError, check=about("time")):
             read_panel(rows.assign(t=[f"{t:%Y-%m-%dT%H:%M}{zone}" for t in rows.t]))
     future = pd.concat([rows, rows[:1].assign(t=pd.Timestamp("2190-01-31"))])

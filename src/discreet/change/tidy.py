@@ -42,9 +42,8 @@ OTHER_NAMES = Spelled(
     form="Write their names under 'Columns of these files'.",
 )
 
-ISO = re.compile(
-    r"\d{4}([-/.])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?( ?(Z|[A-Z]{3,4}|[A-Za-z]+/[A-Za-z_/]+)|[+-]\d\d:?\d\d)?)?"
-)
+NAMED = r" ?(Z|[A-Z]{3,4}|[A-Za-z]+/[A-Za-z_/]+)"  # a zone
+ISO = re.compile(rf"\d{{4}}([-/.])\d\d\1\d\d([T ]\d\d:\d\d(:\d\d(\.\d{{1,6}})?)?({NAMED}|[+-]\d\d:?\d\d)?)?")
 ZONE = re.compile(r"([A-Za-z]|:\d\d.*[+-]\d\d:?\d\d)$")
 WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ T](\d\d?)(:\d\d(?::\d\d)?)(?: ?([AaPp])[Mm])?)?")

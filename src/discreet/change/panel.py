@@ -34,6 +34,9 @@ UNTIL = Spelled(
 NAMED = 5
 """Series that a message names; the report lists all."""
 
+LARGEST = 1e150
+"""Values beyond it have squares that no double holds."""
+
 BEYOND = 0.02
 """Share of series below which rows after the end of most others are no progress of time."""
 
@@ -272,10 +275,11 @@ def _refuse_constant(names: np.ndarray, matrix: Matrix) -> None:
 
 
 def _infinite(series: tidy.Labels, t: tidy.Labels, value: Vector) -> dict[int, str]:
-    """The series with an infinite value, and where the first of each is."""
+    """The series with a value that is infinite, or as good as: where the first of each is."""
     found: dict[int, str] = {}
-    for k in np.flatnonzero(np.isinf(value)):
-        found.setdefault(int(series.code[k]), f"has an infinite value, in {spelled(t.known[t.code[k]])}")
+    for k in np.flatnonzero(np.abs(value) > LARGEST):
+        what = "an infinite value" if np.isinf(value[k]) else f"a value beyond {LARGEST:.0e}"
+        found.setdefault(int(series.code[k]), f"has {what}, in {spelled(t.known[t.code[k]])}")
     return found
 
 

@@ -91,6 +91,15 @@ def test_dates_spelled_as_text_are_in_order_of_time(form):
     np.testing.assert_array_equal(read_panel(spelled).values, read_panel(rows).values)
 
 
+@pytest.mark.filterwarnings("error")
+def test_values_that_cannot_be_squared_are_set_aside():
+    """Red before: NumPy warned of an overflow, and the series was ranked by NaN."""
+    rows = table(n=30)
+    rows["value"] += np.random.default_rng(1).random(len(rows))
+    rows.loc[rows.series == "s3", "value"] *= 1e300
+    assert "s3" in str(exception_report(rows, capacity=3).set_aside)
+
+
 @pytest.mark.parametrize("zone", ["Z", "+02:00", " UTC", " Europe/Berlin"])
 def test_zones_in_files_are_not_dropped(zone, tmp_path):
     """Red before: DuckDB left out a zone that is written as UTC, and its times were called local."""

@@ -55,11 +55,12 @@ def own_words_first(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def refuse_kinds(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Refuse arguments that a function does not take, or not of their kind; those it lacks are Python's to refuse."""
+    """Refuse arguments that a function does not take, or not of their kind, and calls without one that it needs."""
     _refuse_unknown(function, kwargs)
+    _refuse_missing(function, args, kwargs)
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
-    except TypeError:
+    except TypeError:  # more places than it has, or one argument twice
         return
     refuse_large(given)
     kinds = _declared(inspect.unwrap(function))
@@ -92,6 +93,22 @@ def _refuse_unknown(function: Callable[..., Any], given: Mapping[str, Any]) -> N
                 f"Use {near[0]}, or leave it out." if near else "Leave it out.",
                 about=name,
             )
+
+
+def _refuse_missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Refuse a call without an argument that has no default."""
+    known = inspect.signature(function).parameters
+    places = [name for name, one in known.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    for name, parameter in known.items():
+        open_ended = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if open_ended or parameter.default is not parameter.empty or name in kwargs or name in places[: len(args)]:
+            continue
+        raise DataError(
+            f"{function.__name__} was called without {name}.",
+            f"It takes {', '.join(each for each in known if each != 'self')}, and {name} has no default.",
+            f"Give {name}.",
+            about=name,
+        )
 
 
 def refuse_large(given: Mapping[str, Any]) -> None:

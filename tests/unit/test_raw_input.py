@@ -19,6 +19,9 @@ PANEL = {"series": ["a"] * 30 + ["b"] * 30, "t": [*range(30)] * 2, "value": [*ra
 JOBS = dc.read_jobs(ROWS, schema=SCHEMA)
 DATA = {"y": np.linspace(0, 1, 60), "x": np.arange(60) % 7, "g": np.arange(60) % 5}
 
+FIT = dc.mixed("y ~ x + (1 | g)", {"y": np.sin(np.arange(60)) + np.arange(60) % 5, **{k: DATA[k] for k in "xg"}})
+PRIVATE = dc.release_mixed("y ~ x + (1 | g)", DATA, epsilon=9, public=["x", "g"], bounds=(0, 1), seed=1)
+
 
 def session(**given: Any) -> dc.Session:
     return dc.Session(JOBS, unit=dc.Establishments(0.1), budget=100, **given)
@@ -56,6 +59,19 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("scale", lambda: dc.posterior_quantile("y ~ x", DATA, "x", probability=0.5, epsilon=9, scale="x")),
     ("coefficient", lambda: dc.posterior_interval("y ~ x", DATA, None, epsilon=10)),  # type: ignore[arg-type]
     ("coefficient", lambda: dc.posterior_probability("y ~ x", DATA, None, at=0, epsilon=10)),  # type: ignore[arg-type]
+    ("penalty", lambda: dc.objective_perturbation("y ~ x", DATA, bounds=(0, 1), epsilon=1)),  # type: ignore[call-arg]
+    ("penalty", lambda: dc.objective_perturbation.ask("y ~ x", bounds=(0, 1), epsilon=1)),  # type: ignore[call-arg]
+    ("penalty", lambda: dc.objective_perturbation.check("y ~ x", DATA, bounds=(0, 1), epsilon=1)),  # type: ignore[call-arg]
+    ("data", lambda: dc.posterior_interval("y ~ x", coefficient="x", epsilon=1)),  # type: ignore[call-arg]
+    ("at", lambda: dc.posterior_probability("y ~ x", DATA, "x", epsilon=1)),  # type: ignore[call-arg]
+    ("epsilon", lambda: dc.posterior_quantile("y ~ x", DATA, "x", probability=0.5)),  # type: ignore[call-arg]
+    ("formula", lambda: dc.mixed(data=DATA)),  # type: ignore[call-arg]
+    ("name", lambda: FIT.se["nope"]),
+    ("name", lambda: FIT.fixed["nope"]),
+    ("name", lambda: FIT.variances["nope"]),
+    ("name", lambda: PRIVATE.se["nope"]),
+    ("name", lambda: PRIVATE.fixed["X"]),
+    ("name", lambda: PRIVATE.variances["nope"]),
 ]
 
 

@@ -12,7 +12,7 @@ from discreet.arrays import Integers, Vector
 from discreet.bayes.draw_law import DrawLaw
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
-from discreet.lmm.effects import ByGroup, place
+from discreet.lmm.effects import ByGroup, ByName, place
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result, tidy_table
@@ -70,7 +70,7 @@ class PosteriorDraw(Result):
     @property
     def fixed(self) -> dict[str, float]:
         """The drawn fixed effects by name."""
-        return dict(zip(self.names, self.beta.tolist(), strict=True))
+        return ByName(zip(self.names, self.beta.tolist(), strict=True))
 
     @property
     def effects(self) -> Mapping[str, DrawnEffects]:

@@ -1,4 +1,4 @@
-"""Random effects of a term, by the name of their group and level; a wrong name is an error that names others."""
+"""Estimates by name, and random effects by group and level; a wrong name is an error that names others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from discreet.formula.design import RandomDesign
 from discreet.lmm.origin import basis
 
 Term = TypeVar("Term")
+Value = TypeVar("Value")
 
 
 class ByGroup(dict[str, Term]):
@@ -26,6 +27,18 @@ class ByGroup(dict[str, Term]):
             f"It has {_some(group, list(self))}." if self else "It has no random effects.",
             "Use one of `effects.keys()`." if self else "Add a term such as (1 | county) to the formula.",
             about="group",
+        )
+
+
+class ByName(dict[str, Value]):
+    """Numbers of a fit by the names of what they are of: fixed effects, their standard errors, or variances."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise UnknownName(
+            f"{name!r} is not among the {len(self)} names of these estimates.",
+            f"There are {_some(name, list(self))}." if self else "There are none.",
+            "Use one of `keys()`.",
+            about="name",
         )
 
 
@@ -84,7 +97,7 @@ class RandomEffects:
 
 def variances_of(terms: Sequence[RandomEffects]) -> dict[str, float]:
     """Variances of the effects of every term, then their covariances, by name."""
-    found: dict[str, float] = {}
+    found: ByName[float] = ByName()
     for term in terms:
         q = len(term.names)
         found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}

@@ -17,7 +17,7 @@ from discreet.formula.design import Design
 from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.effects import RandomEffects, variances_of
+from discreet.lmm.effects import ByName, RandomEffects, variances_of
 from discreet.lmm.likelihood_fit import LikelihoodFit, one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
@@ -101,7 +101,7 @@ class MixedFit(LikelihoodFit):
     def variances(self) -> dict[str, float]:
         """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
         own = self.residual.variances(self.sigma2) if self.residual else {"Residual": self.sigma2}
-        return variances_of(self.random) | own
+        return ByName(variances_of(self.random) | own)
 
     @property
     def autocorrelation(self) -> float | None:

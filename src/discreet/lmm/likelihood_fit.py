@@ -13,7 +13,7 @@ from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
-from discreet.lmm.effects import ByGroup, RandomEffects
+from discreet.lmm.effects import ByGroup, ByName, RandomEffects
 from discreet.results import Result
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class LikelihoodFit(Result):
     @property
     def fixed(self) -> dict[str, float]:
         """Fixed effects by name."""
-        return dict(zip(self.names, self.beta.tolist(), strict=True))
+        return ByName(zip(self.names, self.beta.tolist(), strict=True))
 
     @property
     def se(self) -> dict[str, float]:
         """Standard errors of the fixed effects by name."""
-        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+        return ByName(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     @property
     def loglik(self) -> float:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from discreet.arguments import refuse_kinds, refuse_large
+from discreet.arguments import own_words_first, refuse_kinds, refuse_large
 from discreet.errors import DiscreetError
 from discreet.release.account import Released
 from discreet.release.known_data import content_of_rows
@@ -77,6 +77,7 @@ class Releases(Protocol[P, T]):
 def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
     """The function `f(formula, data, ...)` that releases what `ask` asks for, with `f.check` and `f.ask`."""
 
+    @wraps(ask)
     def asked_for(formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]:
         if not isinstance(formula, str):
             refuse_kinds(ask, formula, *args, **kwargs)
@@ -97,10 +98,12 @@ def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
     def check(formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> Check[Any]:
         return asked_for(formula, *args, **kwargs).check(data)
 
-    found, asked = cast("Any", release), inspect.signature(ask)
+    asked = inspect.signature(ask)
     formula, *rest = asked.parameters.values()
     data = inspect.Parameter("data", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
     gives = asked.return_annotation.removeprefix("Question[").removesuffix("]")
-    found.__signature__ = asked.replace(parameters=[formula, data, *rest], return_annotation=gives)
-    found.ask, found.check = ask, check
+    for each in (release, check):
+        cast("Any", each).__signature__ = asked.replace(parameters=[formula, data, *rest], return_annotation=gives)
+    found = cast("Any", own_words_first(release))
+    found.ask, found.check = asked_for, own_words_first(check)
     return cast("Releases[P, T]", found)

@@ -15,7 +15,7 @@ from discreet.formula.design import Design, RandomDesign
 from discreet.formula.rows import Learned, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 from discreet.ledger import Entry
-from discreet.lmm.effects import ByGroup, place
+from discreet.lmm.effects import ByGroup, ByName, place
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.origin import basis
 from discreet.lmm.private.notes import Flag
@@ -122,24 +122,24 @@ class PrivateFit(Result):
     @property
     def fixed(self) -> dict[str, float]:
         """Fixed effects by name."""
-        return dict(zip(self.names, self.beta.tolist(), strict=True))
+        return ByName(zip(self.names, self.beta.tolist(), strict=True))
 
     @property
     def se(self) -> dict[str, float | None]:
         """Standard errors of the fixed effects by name, noise included; None where the method has none."""
         if self.covariance is None:
-            return dict.fromkeys(self.names)
-        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+            return ByName(dict.fromkeys(self.names))
+        return ByName(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     @property
     def variances(self) -> dict[str, float | None]:
         """Variance components by grouping factor, covariances of slopes after them, then the residual's."""
-        found: dict[str, float | None] = {}
+        found: ByName[float | None] = ByName()
         for position in dict.fromkeys(effects.term for effects in self.random):
             own = [effects for effects in self.random if effects.term == position]
             found |= {effects.component: effects.variance for effects in own}
             found |= {f"{each.component}, {other}": v for each in own for other, v in each.covariances.items()}
-        return {**found, "Residual": self.sigma2} if self.family == "gaussian" else found
+        return ByName({**found, "Residual": self.sigma2}) if self.family == "gaussian" else found
 
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:

@@ -260,6 +260,7 @@ class CountRequest:
         alone = "By the largest establishment, errors are of a cell without others: "
         sums = "; ".join(", ".join(other.by) or "nothing" for other in self.derived)
         notes = {
+            rules.BY_COUNTS: self.details["add_up"] and ready.sizes is None and query is self.queries[0],
             f"Not drawn, but sums of drawn tables, for nothing: by {sums}.": bool(sums) and query is self.queries[0],
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
             and "research" not in self.source.output.forms,

@@ -279,6 +279,7 @@ def _expected(
             *hardly_seen([names[i] for i in there], least[there], measured=True),
             *equal_variances(public.names, residuals / squares),
             *slope_notes(public, np.sqrt(squares), largest_variance(request)),
+            SIZES,
         ),
         beside=sum(len(random.grouping) * len(random.names) for random in public.design.random) + len(names) + 1,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.errors import DataError
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 Missing = Literal["error", "drop"]
 
 
-def opened(formula: str, data: Any, *, missing: Missing = "error") -> tuple[AnyFrame, Formula, tuple[str, ...]]:
-    """The frame with every column that the formula asks for, the formula, and notes on rows that were left out."""
+def opened(
+    formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()
+) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
+    """The frame with every column that the formula asks for, the formula, and notes on rows that were left out.
+
+    Columns `beside` the formula, such as weights, count among the values that a row must have.
+    """
     if missing not in ("error", "drop"):
         raise DataError(
             f"missing={missing!r} is no rule.",
@@ -29,16 +35,16 @@ def opened(formula: str, data: Any, *, missing: Missing = "error") -> tuple[AnyF
     frame = open_frame(data, ordered=True)
     model = read_formula(with_every_column(formula, frame.collect_schema().names()))
     frame, model = with_sizes_in_order(with_columns(frame, dict(model.made)), model)
-    return (frame, model, ()) if missing == "error" else _complete(frame, model)
+    return (frame, model, ()) if missing == "error" else _complete(frame, model, [name for name in beside if name])
 
 
-def _complete(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
+def _complete(frame: AnyFrame, model: Formula, beside: list[str]) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
     """The rows that have every value of the model."""
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
     there = []
-    for column in (*model.columns, *model.offsets):
+    for column in (*model.columns, *model.offsets, *beside):
         if column in schema:
             known = ~nw.col(column).is_null()
             there.append(known & nw.col(column).is_finite() if schema[column].is_float() else known)

@@ -16,9 +16,10 @@ families   laws of a response given its linear predictor: log-density of each ro
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
 general_bootstrap simulated counts and shares, refits to other responses, the parametric bootstrap
 general_fit `GeneralisedFit`, what a fitted mixed model of counts or shares knows
-general_inference tests, contrasts and intervals of fixed effects of counts and shares
+general_inference tests and contrasts of counts and shares, intervals of fixed effects and of variances
 general_precision how precisely effects and linear predictors of counts and shares are known
 general_prediction predictions of counts and shares with standard errors and intervals
+general_residuals residuals of counts and shares: of the response, over their spread, by the deviance
 generalised the door to mixed models of counts and shares: read the formula and the rows, check, maximise, wrap
 gram       from cells to the cross-products a model needs
 inference  tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, profiles of coefficients

@@ -60,7 +60,8 @@ def mixed(
     """
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
-    frame, model, left_out = opened(formula, data, missing=missing)
+    beside = (weights, residual_by, *([series] if isinstance(series, str) else series or ()), time)
+    frame, model, left_out = opened(formula, data, missing=missing, beside=beside)
     refuse_together({"weights": weights, "residual_by": residual_by, "series": series or time})
     by_rows = weights is not None or residual_by is not None or series is not None or time is not None
     cells, rows, design, learned = collect(frame, model, in_memory=by_rows, contrasts=contrasts or {})

@@ -150,10 +150,11 @@ class MixedFit(LikelihoodFit):
         """
         one_of("level", level, ("conditional", "marginal"))
         one_of("new_levels", new_levels, ("error", "zero"))
-        rows = self.data if data is None else place_rows(data, self.design, self.learned)
+        grouped = level == "conditional"
+        rows = self.data if data is None else place_rows(data, self.design, self.learned, effects=grouped)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
         total += self.design.layout.response.shift
-        if level == "conditional":
+        if grouped:
             for term, effects in zip(self.design.random, self.solution.effects, strict=True):
                 total += random_part(rows, term, self.design.levels, effects, new_levels=new_levels)
         return total
@@ -245,6 +246,7 @@ class MixedFit(LikelihoodFit):
 
         return refit(self, y)
 
+    @of_kinds
     def update(
         self,
         formula: str | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
-from discreet.errors import FitError
+from discreet.errors import DataError, FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design
 from discreet.formula.dots import updated
@@ -24,6 +24,7 @@ from discreet.lmm.solution import BOUNDARY
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
     from discreet.lmm.general_inference import FittedRows
+    from discreet.lmm.general_residuals import Kind
     from discreet.lmm.inference import Test
     from discreet.lmm.intervals import Prediction
 
@@ -99,7 +100,8 @@ class GeneralisedFit(LikelihoodFit):
         one_of("level", level, ("conditional", "marginal"))
         one_of("scale", scale, ("response", "link"))
         one_of("new_levels", new_levels, ("error", "zero"))
-        rows = None if data is None else place_rows(data, self.design, self.learned)
+        grouped = level == "conditional"
+        rows = None if data is None else place_rows(data, self.design, self.learned, effects=grouped)
         found = self.link_of(rows, level=level, new_levels=new_levels)
         return found if scale == "link" else self._mean(found)
 
@@ -152,6 +154,20 @@ class GeneralisedFit(LikelihoodFit):
 
         return refit(self, y)
 
+    def residuals(self, kind: Kind = "response") -> Vector:
+        """Responses less their expectations (`response`), over their spread (`pearson`), or by the `deviance`."""
+        from discreet.lmm.general_residuals import residuals
+
+        return residuals(self, kind)
+
+    @of_kinds
+    def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Profile intervals of standard deviations, as lme4's confint, and of the family's own parameters."""
+        from discreet.lmm.general_inference import intervals
+
+        return intervals(self, level=level)
+
+    @of_kinds
     def update(
         self,
         formula: str | None = None,
@@ -203,6 +219,14 @@ class GeneralisedFit(LikelihoodFit):
         """Intervals of the fixed effects: normal, profile, or quantiles of refits to responses drawn from the model."""
         from discreet.lmm.general_inference import METHODS, confint
 
+        if str(method) == "residual":
+            raise DataError(
+                f"A bootstrap of residuals was asked of a fit of family {self.family!r}.",
+                "The spread of a count or a share follows its mean, so residuals of other rows, or of the other sign, "
+                "make no counts.",
+                'Use method="parametric" or "profile". If rows vary more than the family, fit "negative-binomial".',
+                about="method",
+            )
         one_of("method", method, METHODS)
         return confint(self, method=method, level=level, replicates=replicates, seed=seed)
 

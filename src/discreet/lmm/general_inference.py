@@ -17,7 +17,7 @@ from discreet.formula.rows import ModelRows
 from discreet.lmm.families import FamilyName, family
 from discreet.lmm.general_bootstrap import parametric
 from discreet.lmm.inference import WIDEST, Test, weights_of
-from discreet.lmm.intervals import percentiles, refuse_settings
+from discreet.lmm.intervals import percentiles, refuse_level, refuse_settings
 from discreet.lmm.laplace import Problem, Term
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.origin import Origin
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from discreet.lmm.general_fit import GeneralisedFit
 
 METHODS = ("wald", "profile", "parametric")
+FARTHEST = 12.0  # logs of a size, or logits of a share, within which the end of a profile is looked for
 Method = Literal["wald", "profile", "parametric"]
 
 
@@ -65,6 +66,62 @@ def confint(
         drawn = parametric(fit, replicates, np.random.default_rng(seed))
         return dict(zip(fit.names, percentiles(drawn, level), strict=True))
     return {name: _profile(fit, place, level=level) for place, name in enumerate(fit.names)}
+
+
+def intervals(fit: GeneralisedFit, *, level: float) -> dict[str, tuple[float, float]]:
+    """Profile intervals of standard deviations, by lme4's names, and of the family's own parameters."""
+    from scipy.stats import chi2
+
+    refuse_level(level)
+    if any(len(term.names) > 1 for term in fit.random):
+        raise FitError(
+            f"Intervals of variances were asked of {fit.formula!r}, whose effects within a term are correlated.",
+            "In families of counts and shares they are of terms with one effect, such as (1 | g) or (x || g).",
+            "Write || in place of |, or draw responses with simulate and refit them.",
+            about="formula",
+        )
+    allowed, found = float(chi2.ppf(level, 1)), {}
+    for place, term in enumerate(fit.random):
+        name, estimate = f"sd_{term.names[0]}|{term.group}", float(fit.theta[place])
+        found[name] = _ends(fit, place, estimate, allowed, bounds=(0.0, np.inf), unit=max(0.3 * estimate, 0.1))
+    for place, name in enumerate(fit.own):
+        at = float(fit.centred[2][place])
+        low, high = _ends(fit, len(fit.theta) + place, at, allowed, bounds=(-FARTHEST, FARTHEST), unit=0.5)
+        shown = np.exp if name == "size" else lambda value: 1 / (1 + np.exp(-value))
+        found[name] = (
+            0.0 if low == -FARTHEST else float(shown(low)),
+            float(shown(high)) if high < FARTHEST else np.inf if name == "size" else 1.0,
+        )
+    return found
+
+
+def _ends(
+    fit: GeneralisedFit, place: int, estimate: float, allowed: float, *, bounds: tuple[float, float], unit: float
+) -> tuple[float, float]:
+    """Where -2 log-likelihood has risen by `allowed` with one parameter held, on both sides; else the bounds."""
+    from scipy.optimize import brentq
+
+    at = fit.fitted_rows
+    start = fit.centred[0][at.kept], fit.theta, fit.centred[2]
+    problem = at.problem(fit.response, fit.family)
+
+    def least(value: float) -> float:
+        return 2 * maximise(problem, fit.points, fit.names, start=start, errors=False, held=(place, value))[3]
+
+    best = least(estimate)
+    ends = []
+    for sign, bound in zip((-1, 1), bounds, strict=True):
+        inside, step = estimate, unit
+        while True:
+            outside = float(np.clip(inside + sign * step, *bounds))
+            if least(outside) - best > allowed:
+                ends.append(float(brentq(lambda v: least(v) - best - allowed, inside, outside, xtol=1e-6 * unit)))
+                break
+            if outside == bound or abs(outside - estimate) > WIDEST * unit:
+                ends.append(bound)
+                break
+            inside, step = outside, 1.5 * step
+    return ends[0], ends[1]
 
 
 def _profile(fit: GeneralisedFit, place: int, *, level: float) -> tuple[float, float]:

@@ -49,7 +49,7 @@ def generalised(
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
-    given, model, left_out = opened(formula, data, missing=missing)
+    given, model, left_out = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame = _with_outcomes(given, model.response.column) if law.name == "binomial" else given
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
@@ -222,7 +222,7 @@ def _problem(
     total = np.zeros(len(y)) if offset is None else offset
     if np.ptp(total) > HIGHEST:
         raise DataError(
-            f"Offsets differ by {np.ptp(total):.0f} on the scale of the link.",
+            f"Offsets differ by {np.ptp(total):.4g} on the scale of the link.",
             f"Rows whose rates differ by more than exp({HIGHEST:.0f}) have no common model.",
             "Give an offset on the scale of the link, for example the logarithm of an exposure.",
             about="offset",

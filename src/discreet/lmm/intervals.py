@@ -82,9 +82,13 @@ def percentiles(drawn: Matrix, level: float) -> list[tuple[float, float]]:
     return [(float(low), float(high)) for low, high in ends]
 
 
-def refuse_settings(level: float, replicates: int) -> None:
+def refuse_level(level: float) -> None:
     if not 0 < level < 1:
         raise FitError(f"level={level!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="level")
+
+
+def refuse_settings(level: float, replicates: int) -> None:
+    refuse_level(level)
     if replicates < 20:
         raise FitError(
             f"replicates={replicates!r} are too few for an interval.",

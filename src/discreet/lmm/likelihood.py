@@ -22,11 +22,18 @@ Start: TypeAlias = tuple[Vector, Vector, Vector]
 
 
 def maximise(
-    problem: Problem, points: int, names: tuple[str, ...], *, start: Start | None = None, errors: bool = True
+    problem: Problem,
+    points: int,
+    names: tuple[str, ...],
+    *,
+    start: Start | None = None,
+    errors: bool = True,
+    held: tuple[int, float] | None = None,
 ) -> tuple[Vector, Vector, Vector, float, Matrix]:
     """beta, theta, parameters of the family, minus the log-likelihood, and the inverse of its second derivatives.
 
-    `start` is where the first three are looked for. Without `errors` the inverse is not computed, and empty.
+    `start` is where the first three are looked for. Without `errors` the inverse is not computed, and empty. `held` is
+    the place of a parameter after beta, and the value that it keeps.
     """
     without, root = _without_effects(problem, names)
     p, k = len(without), len(problem.pattern.start)
@@ -35,7 +42,10 @@ def maximise(
     unit = np.concatenate([_by_row(1 / s) for s in scales])
 
     def parts(x: Vector) -> tuple[Vector, Vector, Vector]:
-        return root @ x[:p], x[p : p + k] * unit, x[p + k :]
+        beta, rest = root @ x[:p], np.concatenate([x[p : p + k] * unit, x[p + k :]])
+        if held is not None:
+            rest[held[0]] = held[1]
+        return beta, rest[:k], rest[k:]
 
     def sloped(x: Vector) -> tuple[float, Vector]:
         try:
@@ -44,7 +54,10 @@ def maximise(
             return FAR, np.zeros(len(x))
         if not np.isfinite(value):
             return FAR, np.zeros(len(x))
-        return value, np.concatenate([root.T @ slope[:p], slope[p : p + k] * unit, slope[p + k :]])
+        found = np.concatenate([root.T @ slope[:p], slope[p : p + k] * unit, slope[p + k :]])
+        if held is not None:
+            found[p + held[0]] = 0.0
+        return value, found
 
     def by_points(x: Vector) -> float:
         try:
@@ -64,6 +77,8 @@ def maximise(
     curvature = np.concatenate([np.ones(p), np.maximum(levels, 2.0), np.full(len(own), 0.05 * len(problem.y))])
     x, value = descend(sloped, first, curvature=curvature, promised=1e-10)
     diagonal = np.concatenate([np.zeros(p, dtype=bool), problem.pattern.start > 0, np.zeros(len(own), dtype=bool)])
+    if held is not None:
+        diagonal[p + held[0]] = False
     for zero in np.flatnonzero(diagonal & (np.abs(x) < BOUNDARY)):
         aside = np.where(np.arange(len(x)) == zero, 0.1, x)
         if sloped(aside)[0] < value:

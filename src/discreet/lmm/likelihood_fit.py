@@ -102,10 +102,13 @@ class LikelihoodFit(Result):
 
 def responses_of(y: Any, rows: int) -> Vector:
     """Other responses to the rows of a fit, one finite number for each."""
-    found: Vector = np.asarray(y, dtype=np.float64)
+    try:
+        found: Vector = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.full(rows, np.nan)
     if found.shape != (rows,) or not np.isfinite(found).all():
         raise DataError(
-            f"A refit was asked with responses of shape {found.shape}, or with some that are not finite.",
+            f"A refit was asked with responses of shape {found.shape}, or with some that are no finite numbers.",
             f"The fit has {rows:,} rows, each with a finite response on the model's scale.",
             "Give one number for each row, in the fitted order.",
             about="y",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -59,8 +60,14 @@ def random_part(
     return total
 
 
-def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
-    """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1."""
+def place_rows(data: Any, design: Design, learned: Learned, *, effects: bool = True) -> ModelRows:
+    """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1.
+
+    Without `effects` the columns of random terms are not needed.
+    """
+    if not effects:
+        fixed_only = replace(design.layout.model, random=())
+        design = replace(design, layout=replace(design.layout, model=fixed_only, random=()), random=())
     model = design.layout.model
     made = {name: node for name, node in model.made if name in model.columns[1:]}
     frame = with_columns(open_frame(data, ordered=True), made, about="data")

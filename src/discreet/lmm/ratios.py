@@ -84,12 +84,20 @@ def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
     """
     from scipy.stats import chi2
 
+    for fit in fits:
+        if not isinstance(fit, MixedFit | GeneralisedFit):
+            raise FitError(
+                f"A comparison was requested with a {type(fit).__name__}.",
+                "It is of fits of `dc.mixed` without a prior.",
+                "Give two or more of them.",
+                about="fits",
+            )
     if len(fits) < 2 or len({_response(fit) for fit in fits}) > 1:
         raise FitError(
             f"A comparison was requested for {len(fits)} fits that are not of the same responses in the same rows."
             if len(fits) > 1
             else f"A comparison was requested for {len(fits)} fits.",
-            "It is of two or more fits of one response, of one family, to the same rows.",
+            "It is of two or more fits of one response, of one family, to the same rows, with one number of points.",
             "Fit them to the same data.",
             about="fits",
         )
@@ -115,7 +123,7 @@ def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | 
     return fit.parameters, fit.loglik, fit
 
 
-def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str]:
+def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str, int]:
     """The common features of fits that can be compared, with the response to twelve digits."""
     response, family = fit.design.layout.model.response, fit.family if isinstance(fit, GeneralisedFit) else "gaussian"
     if isinstance(fit, GeneralisedFit):
@@ -124,4 +132,5 @@ def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str]:
         shift, weights = fit.design.layout.response.shift, None if fit.residual else fit.weights
         squares = fit.residual.squares if fit.residual else float(fit.statistics.joint[-1, -1])
         size = squares + shift**2 * fit.rows + log_total(weights)
-    return str(response), fit.rows, family, f"{size:.9e}"
+    points = fit.points if isinstance(fit, GeneralisedFit) else 1
+    return str(response), fit.rows, family, f"{size:.9e}", points

@@ -206,3 +206,108 @@ def test_bad_questions_are_refused(fit: GeneralisedFit) -> None:
     ):
         with pytest.raises(kind, check=about(of)):
             ask()
+
+
+def test_intervals_of_variances_end_where_the_likelihood_has_fallen() -> None:
+    """With the standard deviation at an end, the rest fitted by a search of its own lacks half the quantile.
+
+    Red before: fits of counts had no `intervals`.
+    """
+    from scipy.optimize import minimize
+
+    from discreet.lmm.laplace import laplace
+
+    data = rows(groups=12, each=8)
+    fit = dc.mixed("y ~ x + (1 | g) + (0 + x | g)", data, family="negative-binomial", exposure="e")
+    found = fit.intervals(level=0.9)
+    assert list(found) == ["sd_(Intercept)|g", "sd_x|g", "size"]
+    problem = fit.fitted_rows.problem(fit.response, fit.family)
+    for end in found["sd_x|g"]:
+        if end > 0:
+            start = np.concatenate([fit.centred[0][fit.fitted_rows.kept], fit.theta[:1], fit.centred[2]])
+            least = minimize(
+                lambda v, end=end: laplace(problem, v[:2], np.array([v[2], end]), v[3:])[0],
+                start,
+                method="Nelder-Mead",
+                options={"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000},
+            ).fun
+            assert 2 * least - fit.criterion == pytest.approx(2.705543454, abs=1e-4)
+    assert found["size"][0] < fit.own["size"] < found["size"][1]
+    with pytest.raises(FitError, check=about("formula")):
+        dc.mixed("y ~ x + (x | g)", data, family="poisson", exposure="e").intervals()
+    with pytest.raises(FitError, check=about("level")):
+        fit.intervals(level=95)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+def test_a_variance_of_zero_has_an_interval_from_zero() -> None:
+    rng = np.random.default_rng(1)
+    data = {"y": rng.poisson(3.0, 90), "g": np.arange(90) % 9}
+    low, high = dc.mixed("y ~ 1 + (1 | g)", data, family="poisson").intervals()["sd_(Intercept)|g"]
+    assert low == 0 and 0.05 < high < 0.6
+
+
+def test_residuals_have_the_spread_that_their_law_says(fit: GeneralisedFit) -> None:
+    """Red before: fits of counts had no residuals. The roots of the deviance add up to it."""
+    poisson = fit.residuals("pearson")
+    np.testing.assert_allclose(poisson, (fit.response - fit.fitted) / np.sqrt(fit.fitted))
+    assert np.sum(fit.residuals("deviance") ** 2) == pytest.approx(
+        2
+        * np.sum(
+            stats.poisson.logpmf(fit.response, np.maximum(fit.response, 1e-300))
+            - stats.poisson.logpmf(fit.response, fit.fitted)
+        )
+    )
+    drawn = fit.simulate(3000, seed=1, effects="kept")
+    assert np.mean((drawn - fit.fitted[:, None]) ** 2 / fit.fitted[:, None]) == pytest.approx(1, abs=0.02)
+    wide = dc.mixed("y ~ x + (1 | g)", rows(), family="zero-inflated-poisson")
+    with pytest.raises(FitError, check=about("kind")):
+        wide.residuals("deviance")
+    with pytest.raises(DataError, check=about("kind")):
+        wide.residuals("marginal")  # type: ignore[arg-type]
+    assert np.isfinite(wide.residuals("pearson")).all()
+
+
+def test_questions_that_fits_of_counts_cannot_answer_are_refused_by_name(fit: GeneralisedFit) -> None:
+    """Red before: `residual` was "not known", and words in a refit, a comparison or an update ended in raw errors."""
+    linear = dc.mixed("y ~ x + (1 | g)", rows())
+    quadrature = dc.mixed("y ~ x + (1 | g)", rows(), family="poisson", points=5)
+    plain = dc.mixed("y ~ x + (1 | g)", rows(), family="poisson")
+    for kind, of, ask in (
+        (DataError, "method", lambda: fit.confint(method="residual")),
+        (DataError, "y", lambda: fit.refit(["a"] * fit.rows)),
+        (DataError, "y", lambda: linear.refit(["a"] * linear.rows)),
+        (DataError, "family", lambda: linear.update(family="poisson")),
+        (FitError, "fits", lambda: dc.lmm.compare(linear, "linear")),
+        (FitError, "fits", lambda: dc.lmm.compare(plain, quadrature)),
+    ):
+        with pytest.raises(kind, check=about(of)):
+            ask()
+
+
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+def test_rows_without_weights_or_offset_are_dropped_where_that_is_declared() -> None:
+    """Red before: only columns of the formula counted as missing."""
+    data = rows()
+    holes = data | {name: np.where(np.arange(len(data["x"])) < 5, np.nan, data[name]) for name in ("e", "trials")}
+    rest = {name: values[5:] for name, values in data.items()}
+    for formula, asked in (
+        ("y ~ x + (1 | g)", {"family": "poisson", "exposure": "e"}),
+        ("y ~ x + (1 | g)", {"family": "poisson", "offset": "e"}),
+        ("share ~ x + (1 | g)", {"family": "binomial", "weights": "trials"}),
+        ("y ~ x + (1 | g)", {"weights": "e"}),
+    ):
+        with pytest.raises(DataError):
+            dc.mixed(formula, holes, **asked)
+        found = dc.mixed(formula, holes, missing="drop", **asked)
+        assert found.criterion == pytest.approx(dc.mixed(formula, rest, **asked).criterion, rel=1e-10)
+
+
+def test_a_prediction_without_effects_needs_no_groups(fit: GeneralisedFit) -> None:
+    """As lme4's with `re.form = NA`. Red before: the column of groups was asked for."""
+    linear, new = dc.mixed("y ~ x + (x | g)", rows()), {"x": [0.3, -1.0]}
+    for each in (fit, linear):
+        whole = each.predict(new | {"g": [1, 2]}, level="marginal")
+        np.testing.assert_array_equal(each.predict(new, level="marginal"), whole)
+        with pytest.raises(DataError, check=about("data")):
+            each.predict(new)

@@ -1,0 +1,59 @@
+# Families, laws of residuals and inference beside us: Rscript live_inference.R data.csv answers.json
+suppressMessages({library(lme4); library(glmmTMB); library(lmerTest); library(nlme); library(jsonlite)})
+files <- commandArgs(trailingOnly = TRUE)
+d <- read.csv(files[1]); for (column in c("g", "h", "s")) d[[column]] <- factor(d[[column]])
+new <- d[c(1, 8, 1, 8), ]; new$g <- c("0", "5", "new", "new"); new$h <- c("2", "1", "2", "new"); new$e <- new$trials <- 1
+tight <- glmmTMBControl(optimizer = optim, optArgs = list(method = "BFGS"), optCtrl = list(maxit = 2000, reltol = 1e-16))
+quiet <- function(value) suppressWarnings(suppressMessages(value))
+predicted <- function(m, type, ...) { p <- predict(m, type = type, se.fit = TRUE, ...); list(value = unname(p$fit), error = unname(p$se.fit)) }
+of_tmb <- function(m) {
+  ends <- function(parm) as.numeric(quiet(confint(m, parm = parm, method = "uniroot")[1, 1:2]))
+  sds <- names(m$obj$par) == "theta"; scalar <- sum(sds) == length(VarCorr(m)$cond)
+  list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)$cond), se = unname(sqrt(diag(vcov(m)$cond))),
+       covariance = lapply(VarCorr(m)$cond, function(v) unname(unclass(v)[seq_len(nrow(v)), , drop = FALSE])),
+       size = sigma(m), zeros = if (length(fixef(m)$zi)) plogis(fixef(m)$zi[[1]]) else NULL,
+       x = if (scalar) ends(2) else NULL, sds = if (scalar) exp(t(sapply(which(sds), ends))) else NULL,
+       pearson = unname(residuals(m, "pearson"))[1:9], response = unname(residuals(m, "response"))[1:9],
+       link = head(predicted(m, "link")$error, 9), expected = head(predicted(m, "response")$error, 9),
+       new = predicted(m, "response", newdata = new, allow.new.levels = TRUE))
+}
+tmb <- function(formula, family, ...) of_tmb(quiet(glmmTMB(formula, d, family = family, control = tight, ...)))
+bobyqa <- glmerControl(optimizer = "bobyqa", tolPwrss = 1e-13, optCtrl = list(rhoend = 1e-9, maxfun = 1e5), check.conv.grad = "ignore")
+of_glmer <- function(m) list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)), deviance = unname(residuals(m, "deviance"))[1:9])
+careful <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = .2, rhoend = 1e-10, maxfun = 1e5), calc.derivs = TRUE)
+linear <- function(formula) {
+  m <- quiet(lmerTest::lmer(formula, d, control = careful)); plain <- quiet(lme4::lmer(formula, d, control = careful))
+  table <- as.data.frame(coef(summary(m))); k <- length(fixef(m))
+  list(df = table$df, t = table[["t value"]], p = table[["Pr(>|t|)"]], contrast = as.list(contest1D(m, c(1, 2, rep(0, k - 2)))[1, ]),
+       wald = unname(confint(plain, parm = "beta_", method = "Wald")),
+       profile = unname(quiet(confint(plain, parm = "beta_", method = "profile"))),
+       sds = unname(quiet(confint(plain, parm = "theta_", method = "profile", oldNames = FALSE))))
+}
+weighted <- function(formula) {
+  m <- quiet(lme4::lmer(formula, d, weights = e, control = careful)); v <- as.data.frame(VarCorr(m))
+  list(criterion = REMLcrit(m), fixed = unname(fixef(m)), se = unname(sqrt(diag(as.matrix(vcov(m))))), variances = v$vcov[is.na(v$var2)])
+}
+long <- lmeControl(opt = "nlminb", msMaxIter = 1000, msTol = 1e-13, tolerance = 1e-13, niterEM = 50, msMaxEval = 5000, returnObject = TRUE)
+law <- function(m) list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)), se = unname(sqrt(diag(vcov(m)))), group = getVarCov(m)[1, 1],
+  sds = if (is.null(m$modelStruct$varStruct)) NULL else as.list(m$sigma * coef(m$modelStruct$varStruct, unconstrained = FALSE, allCoef = TRUE)),
+  rho = if (is.null(m$modelStruct$corStruct)) NULL else unname(coef(m$modelStruct$corStruct, unconstrained = FALSE)))
+ml <- function(formula) quiet(lme4::lmer(formula, d, REML = FALSE, control = careful))
+ratio <- as.data.frame(anova(ml(y ~ x + (1 | g)), ml(y ~ x + z + (1 | g)), ml(y ~ x + z + (x | g))))
+answers <- list(
+  families = list(
+    "binomial" = tmb(yes ~ x + (1 | g) + (1 | h), binomial),
+    "trials" = of_tmb(quiet(glmmTMB(share ~ x + (x | g), d, family = binomial, weights = trials, control = tight))),
+    "poisson" = tmb(count ~ x + offset(log(e)) + (x | g) + (1 | h), poisson),
+    "negative-binomial" = tmb(wide ~ x + (1 | g) + (1 | h), nbinom2),
+    "zero-inflated-poisson" = tmb(zip ~ x + (1 | g), poisson, ziformula = ~1),
+    "zero-inflated-negative-binomial" = tmb(zinb ~ x + (1 | g), nbinom2, ziformula = ~1)),
+  glmer = list(
+    "binomial" = of_glmer(glmer(yes ~ x + (1 | g) + (1 | h), d, binomial, control = bobyqa)),
+    "trials" = of_glmer(glmer(share ~ x + (x | g), d, binomial, weights = trials, control = bobyqa)),
+    "poisson" = of_glmer(glmer(count ~ x + offset(log(e)) + (x | g) + (1 | h), d, poisson, control = bobyqa))),
+  linear = list("y ~ x + z + (1 | g)" = linear(y ~ x + z + (1 | g)), "y ~ x + (x | g)" = linear(y ~ x + (x | g)), "y ~ x + (1 | g) + (1 | h)" = linear(y ~ x + (1 | g) + (1 | h))),
+  weights = weighted(y ~ x + (1 | g) + (1 | h)),
+  strata = law(lme(uneven ~ x, d, ~ 1 | g, weights = varIdent(form = ~ 1 | s), control = long)),
+  series = law(lme(serial ~ x, d, ~ 1 | g, correlation = corAR1(form = ~ t | g), control = long)),
+  ratio = list(chisq = ratio$Chisq[-1], df = ratio$Df[-1], p = ratio[["Pr(>Chisq)"]][-1], aic = ratio$AIC))
+write_json(answers, files[2], digits = NA, auto_unbox = TRUE, null = "null")

@@ -169,8 +169,13 @@ def residual(fit: MixedFit, replicates: int, rng: np.random.Generator, *, level:
         own = signs[:, :, None] * scores - np.einsum("gjk,bk->bgj", M, moved)
         spread = np.sqrt(((own @ fit.origin.restore.T) ** 2).sum(axis=1))
         found.append((moved @ fit.origin.restore.T) / np.where(spread > 0, spread, np.inf))
-    ends = np.quantile(np.abs(np.concatenate(found)), level, axis=0)  # symmetric intervals err less
+    ends = among(np.abs(np.concatenate(found)), level)  # symmetric intervals err less
     return np.column_stack([fit.beta - ends * errors, fit.beta + ends * errors])
+
+
+def among(drawn: Matrix, probability: float | list[float]) -> Matrix:
+    """The value below which one more draw lies with a probability, for each column."""
+    return np.asarray(np.quantile(drawn, probability, axis=0, method="weibull"))
 
 
 def _groups(fit: MixedFit, group: str | None) -> np.ndarray:

@@ -39,7 +39,7 @@ def confint(
     method : "profile" (lme4's confint), "wald" (normal), "satterthwaite" (lmerTest's), "parametric" (responses drawn
         from the model, quantiles of refits) or "residual" (residuals change sign by group). "residual" is valid if
         variances differ between rows and groups, or if rows of a group have correlations that the model does not
-        include.
+        include, such as slopes of their own; the others suppose one variance and one slope, as lme4's do.
     level : of the intervals.
     replicates, seed : of both bootstraps.
     group : the grouping factor by which signs change; by default the one with the fewest levels.
@@ -78,7 +78,7 @@ def confint(
 
 def percentiles(drawn: Matrix, level: float) -> list[tuple[float, float]]:
     """Ends of the intervals that hold a share of draws, for each column."""
-    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    ends = bootstrap.among(drawn, [(1 - level) / 2, (1 + level) / 2]).T
     return [(float(low), float(high)) for low, high in ends]
 
 

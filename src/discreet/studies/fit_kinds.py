@@ -39,11 +39,12 @@ SUPPOSED = {
     "a curve taken for a line": A_LINE,
     "effects that go with sizes": "effects are supposed not to go with sizes, as by lme4",
 }
+OF_ALL = ("effects that go with sizes", kinds.SLOPES)  # kinds that matter for the intercept too
 PLAIN = ("wald", "satterthwaite", "residual")
 SLOW = ("profile", "parametric")  # in the kinds of HERE alone
 HERE = ("normal", "skewed residuals and effects")
 REPLICATES = 99
-BY_GROUP = "residual"  # valid where variances differ
+BY_GROUP = "residual"  # valid where variances or slopes differ
 PHI, SERIES, PERIODS = 0.5, 100, 30
 FAR, OWN, SHIFTED = "heavy tails (t, 3 degrees)", "variances of their own", "a break in the middle"
 SAID = {SHIFTED: ONE_MEAN, "skewed shocks": AS_CLIPPED, FAR: AS_CLIPPED, OWN: ONE_VARIANCE}
@@ -89,14 +90,14 @@ def plain(kind: str, sets: int, seed: int, methods: tuple[str, ...] = PLAIN) -> 
             inside.append(float(np.mean((found.lower <= new) & (new <= found.upper))))
     for (method, name), parts in seen.items():
         held, half, off = (np.array(part, dtype=float) for part in zip(*parts, strict=True))
-        said = SUPPOSED.get(kind, "") if name == "x" or kind == "effects that go with sizes" else ""
+        said = SUPPOSED.get(kind, "") if name == "x" or kind in OF_ALL else ""
         yield row(
             f"mixed model, no noise, {method}, {name}",
             kind,
             None,
             float(held.mean()),
             binomial_error(sets),
-            before="" if method == BY_GROUP and kind == kinds.UNEVEN else said,
+            before="" if method == BY_GROUP and kind in (kinds.UNEVEN, kinds.SLOPES) else said,
             times=times_of(half, off),
             bias=_bias(off),
         )
@@ -149,14 +150,14 @@ def bayesian(kind: str, sets: int, seed: int) -> Iterator[Row]:
             None,
             float(held.mean()),
             binomial_error(sets),
-            before=skewed or (SUPPOSED.get(kind, "") if name != "(Intercept)" or "sizes" in kind else ""),
+            before=skewed or (SUPPOSED.get(kind, "") if name != "(Intercept)" or kind in OF_ALL else ""),
             times=times_of(half, off),
             bias=None if name.startswith("var") else _bias(off),  # a median of a skewed posterior is not a mean
             at_least=PRIOR if kind == "no effects" and not name.startswith("var") else "",
         )
 
 
-REGULAR = ("normal", "no effects", "effects that go with sizes", *kinds.COLUMNS, kinds.FEW_LARGE, kinds.UNEVEN)
+REGULAR = ("normal", "no effects", *OF_ALL, *kinds.COLUMNS, kinds.FEW_LARGE, kinds.UNEVEN)
 
 
 def panel(kind: str, rng: np.random.Generator) -> dict[str, Any]:

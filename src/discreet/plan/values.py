@@ -28,7 +28,7 @@ from discreet.names import unseen
 from discreet.privacy.losses import exact, shown
 from discreet.scans import is_remote
 from discreet.schema import Label
-from discreet.tables.calibration import MOST_EPSILON
+from discreet.tables.mechanisms.nearest import MOST_EPSILON
 from discreet.tables.mechanisms.registry import names
 from discreet.voices import written
 

@@ -18,19 +18,16 @@ from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
+from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON
 from discreet.tables.mechanisms.registry import named
 from discreet.voices import Symbol
 
-MOST_EPSILON = 10**6
-LEAST_DELTA = Fraction(1, 10**80)  # times e^-500 it is still a double, so that `verify` can follow
 MOST_WORKERS = 1e9
 MOST_NOISE = 2**50
 """A mechanism's expected noise for an establishment of `MOST_WORKERS`, at most: sums of counts fit in 64 bits."""
 
 MOST_AMOUNT = 2**53
 """Amounts of all establishments together are below this."""
-
-LEAST_ALPHA = Fraction(1, 10**9)
 
 
 def calibrate(

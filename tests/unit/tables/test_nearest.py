@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
 import discreet as dc
-from discreet.errors import Infeasible
+from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import calibrate, refuse_overflow
+from discreet.tables.calibration import calibrate, part, refuse_overflow
 from discreet.tables.mechanisms import registry
+from discreet.tables.mechanisms.joint_rings import JointRings
+from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.mechanism import Request
 from faults_of import about
 
@@ -106,3 +109,77 @@ def test_a_table_is_told_of_its_whole_epsilon_and_of_fewer_kinds(jobs, terms: di
     assert terms.keys() & {"mechanism"} or int(ways["cells"]) >= 4
     lower = dc.Session(jobs, unit=dc.Establishments(ways["alpha"]), budget=9)
     lower.count(by=["place", "sex", "education"]).check(**terms)
+
+
+AMOUNTS = {
+    "alpha": ["0.000000002", "0.02", "0.1", "2", "100000000"],
+    "epsilon": ["0.000001", "0.05", "0.3", "2", "20"],
+    "delta": ["1e-40", "0.05"],
+}
+OTHER = re.compile(r"(?P<what>epsilon|alpha|delta) to (?P<value>[\d.e-]*\d)|ount (?P<kinds>\d+|one) kind")
+
+
+def ways_of(error: BaseException) -> list[dict[str, str]]:
+    """What the last sentence of a refusal names, way by way; a way may be several amounts at a time."""
+    ways = []
+    for way in re.split(r", or |, ", str(error).rsplit(": it needs ", 1)[1].rsplit(". ", 1)[-1].rstrip(".")):
+        other = {m["what"] or "kinds": (m["value"] or m["kinds"]).replace("one", "1") for m in OTHER.finditer(way)}
+        if tool := re.search(r"[uU]se ([a-z-]+)$", way):
+            other["name"] = tool[1]
+        if re.search("eave .?calibration.? out", way):
+            other["calibration"] = "tight"
+        assert other, way
+        ways.append(other)
+    return ways
+
+
+@pytest.mark.parametrize("kinds", [1, *(pytest.param(d, marks=pytest.mark.full_size) for d in (2, 4)), 8])
+@pytest.mark.parametrize("name", registry.PRIVATE)
+def test_every_law_names_only_what_it_would_give(name: str, kinds: int) -> None:
+    kind, refused = registry.named(name), 0
+    for alpha, epsilon, delta, substitution, calibration in product(
+        AMOUNTS["alpha"],
+        AMOUNTS["epsilon"][:: 2 if kind.needs_delta else 1],
+        AMOUNTS["delta"] if kind.needs_delta else [""],
+        [False, True] if name not in ("ladder", "two-sizes") else [False],
+        ["tight", "paper"] if name in ("log-laplace", "smooth-gamma", "smooth-laplace") else ["tight"],
+    ):
+        asked = {"alpha": alpha, "epsilon": epsilon, "delta": delta, "calibration": calibration, "name": name}
+        try:
+            tried(asked, kinds=kinds, substitution=substitution)
+        except Infeasible as error:
+            if error.about != "epsilon" or "it needs " not in str(error):
+                continue  # amounts that no law takes
+            refused += 1
+            for way in ways_of(error):
+                tried(asked | way, kinds=int(way.get("kinds", kinds)), substitution=substitution)
+        except PrivacyError:
+            continue
+    assert refused
+
+
+def tried(ask: dict[str, str], *, kinds: int, substitution: bool) -> None:
+    kind = registry.named(ask["name"])
+    unit = Establishments(
+        ask["alpha"], "weak" if ask["name"].startswith("weak") else "strong", substitution=substitution
+    )
+    counts = 1 if kind.vector else kinds
+    asked = {
+        "unit": unit,
+        "epsilon": Fraction(ask["epsilon"]) / counts,
+        "delta": Fraction(ask["delta"]) / counts if kind.needs_delta else None,
+    }
+    if issubclass(kind, LadderNoise | JointRings):  # tables, which may take long to be found
+        loss = dc.Pure(asked["epsilon"] / (2 if substitution else 1))
+        lacking = kind.lacks(Request(unit, loss, "tight", cells=kinds if kind.vector else 1, theta=1))
+        if not lacking and (kind.certain_alpha is None or unit.alpha <= kind.certain_alpha):
+            return
+    built = part(
+        kind,
+        **asked,
+        calibration=ask["calibration"],
+        cells=kinds if kind.vector else 1,
+        within=1,
+        counts=counts,
+    )
+    refuse_overflow(built)

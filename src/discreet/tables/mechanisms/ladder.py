@@ -51,9 +51,6 @@ Beyond, the outer law is about as good; at a large epsilon whole numbers count f
 LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
 """Establishments that may grow by less have long tables."""
 
-FOUND = Fraction(3, 10)
-"""Up to this alpha tables are found; above it only some are, so a refusal names none of those."""
-
 
 RARE, GRID = 1 / 50, 20_001
 """The part of what an interval may miss that is for noise of the table beyond its law's; points of a grid of z."""
@@ -82,6 +79,7 @@ class LadderNoise(SmoothNoise):
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor", "epsilon", "tabled")
     laws: ClassVar[tuple[type[Rounded], ...]] = (Steps,)
+    certain_alpha: ClassVar[Fraction | None] = Fraction(3, 10)
     plainer: ClassVar[tuple[type[Mechanism], ...]] = (PolynomialNoise,)
 
     @classmethod
@@ -94,7 +92,7 @@ class LadderNoise(SmoothNoise):
 
     @classmethod
     def room(cls, ask: Request) -> Fraction:
-        return Fraction(1 if ask.unit.alpha <= FOUND else 10**9)
+        return Fraction(1)
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
@@ -112,8 +110,9 @@ class LadderNoise(SmoothNoise):
         try:
             found.found()  # now or never: nothing was read and nothing is spent
         except Unsolved:
-            found_up_to = f"a table of noise, and none is found; for alpha <= {float(FOUND)} there are tables"
-            raise ask.refuse(cls, found_up_to) from None
+            most = float(cls.certain_alpha or MOST_ALPHA)
+            none = f"a table of noise, and none is found; for alpha <= {most:g} there are tables"
+            raise ask.refuse(cls, none) from None
         return found
 
     @classmethod

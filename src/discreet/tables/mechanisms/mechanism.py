@@ -20,7 +20,7 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Key
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
-from discreet.privacy.losses import Loss, shown
+from discreet.privacy.losses import Approximate, Loss, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.nearest import remedies
 
@@ -66,6 +66,11 @@ class Request:
     def whole(self) -> Fraction:
         """The epsilon of the whole table."""
         return self.loss.amounts["epsilon"] * self.counts / self.within
+
+    def whole_delta(self, kind: type[Mechanism]) -> Fraction:
+        """The delta of the whole table, of which one step of a substitution has a part."""
+        steps = Approximate(self.loss.amounts["epsilon"], 0).growth(2) if self.unit.substitution and kind.halves else 1
+        return self.loss.amounts.get("delta", Fraction(0)) * self.counts * steps
 
     @property
     def epsilon(self) -> float:
@@ -137,6 +142,7 @@ class Mechanism(ABC):
     needs_delta : it promises (epsilon, delta).
     strong_by_kind : counts of workers of some kind keep the strong definition, too.
     searched : the least and the most epsilon for which its constants can be searched.
+    certain_alpha : above it, some requests that lack nothing are refused all the same, and refusals name none.
     halves : a substitution is two steps of half the loss; others calibrate for it themselves.
     sized : its scale is confidential and depends on the largest establishment, so noisy sizes narrow its intervals.
     stated_constants : its public constants, beside the law.
@@ -162,6 +168,7 @@ class Mechanism(ABC):
     needs_delta: ClassVar[bool] = False
     strong_by_kind: ClassVar[bool] = True
     searched: ClassVar[tuple[float, float] | None] = None
+    certain_alpha: ClassVar[Fraction | None] = None
     halves: ClassVar[bool] = True
     sized: ClassVar[bool] = False
     amounts: ClassVar[bool] = False

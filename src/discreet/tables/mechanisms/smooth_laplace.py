@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Laplace
 from discreet.privacy.losses import Number, exact
 from discreet.tables.expected import three_digits
-from discreet.tables.mechanisms.mechanism import MARGIN, Request
+from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth import SEARCHED, SmoothNoise
 
@@ -29,43 +31,45 @@ class SmoothLaplace(SmoothNoise):
     needs_delta: ClassVar[bool] = True
     searched: ClassVar[tuple[float, float] | None] = SEARCHED
     laws: ClassVar[tuple[type[Rounded], ...]] = (Laplace,)
+    plainer: ClassVar[tuple[type[Mechanism], ...]] = (PolynomialNoise,)
 
     @classmethod
-    def calibrate(cls, ask: Request) -> Self:
+    def lacks(cls, ask: Request) -> str:
+        growth, aim = cls._aim(ask)
         if ask.calibration == "paper":
             needed = 2 * math.log(1 / ask.delta) * ask.b
             if ask.epsilon < needed:
-                raise ask.refuse(
-                    cls,
-                    f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {needed:.4g}",
-                    f"Raise epsilon to {needed:.4g}, raise delta to {math.exp(-ask.epsilon / (2 * ask.b)):.3g}, "
-                    f"or lower alpha to {math.expm1(ask.epsilon / (2 * math.log(1 / ask.delta))):.4g}.",
-                )
-        # Scales are rounded: they may change by a little more than 1 + alpha, and the count by a little more than one.
-        growth = ask.b + MARGIN / 2**10
-        alpha = math.expm1(growth)
-        aim = math.log(ask.delta) - 1e-6 - MARGIN / 2**15 * (ask.epsilon + growth) / alpha
-        if ask.calibration == "paper":
+                return f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {needed:.4g}"
             reached = laplace_delta(ask.epsilon / 2 * (1 + MARGIN / 2**10), growth, ask.epsilon)
             if reached > aim:
-                needed = three_digits(math.exp(reached) * (1 + 1e-5), up=True)
-                raise ask.refuse(
-                    cls,
-                    f"delta >= {needed:g}, which its constants reach although their condition holds",
-                    "Raise delta to that, lower alpha, or leave `calibration` out for constants that are enough.",
-                )
-            return cls._with(ask, 2 / ask.epsilon)
-        lowest = delta_floor(alpha, ask.epsilon)
-        if aim <= lowest:
+                enough = three_digits(math.exp(reached) * (1 + 1e-5), up=True)
+                return f"delta >= {enough:g}, which its constants reach although their condition holds"
+        elif aim <= (lowest := delta_floor(math.expm1(growth), ask.epsilon)):
             least_delta = three_digits(math.exp(lowest), up=True)
-            raise ask.refuse(
-                cls,
-                f"delta > {least_delta:g}, which a change of scale by 1 + alpha alone uses up",
-                f"Raise delta above {least_delta:g}, raise epsilon, lower alpha, or use polynomial, which needs no "
-                "delta.",
-            )
+            return f"delta > {least_delta:g}, which a change of scale by 1 + alpha alone uses up"
+        return ""
+
+    @classmethod
+    def room(cls, ask: Request) -> Fraction:
+        return Fraction(1) if ask.calibration == "paper" else Fraction(101, 100)
+
+    @classmethod
+    def _aim(cls, ask: Request) -> tuple[float, float]:
+        """By how much a logarithm of a scale may grow, and the logarithm of the delta that is left for the noise."""
+        # Scales are rounded: they may change by a little more than 1 + alpha, and the count by a little more than one.
+        growth = ask.b + MARGIN / 2**10
+        return growth, math.log(ask.delta) - 1e-6 - MARGIN / 2**15 * (ask.epsilon + growth) / math.expm1(growth)
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        if lacking := cls.lacks(ask):
+            raise ask.refuse(cls, lacking)
+        if ask.calibration == "paper":
+            return cls._with(ask, 2 / ask.epsilon)
+        growth, aim = cls._aim(ask)
+        alpha = math.expm1(growth)
         low = 1 / (ask.epsilon - 2 * math.log1p(-ask.delta))
-        high = 1 / min(ask.epsilon, alpha * (aim - lowest))
+        high = 1 / min(ask.epsilon, alpha * (aim - delta_floor(alpha, ask.epsilon)))
         k = least(lambda k: laplace_delta(1 / k, growth, ask.epsilon) - aim, low, high)
         return cls._with(ask, k * (1 + MARGIN))
 

@@ -1,6 +1,8 @@
 """Tables of whole numbers that are computed once and kept for the next process; they hold no data.
 
-They lie below `$XDG_CACHE_HOME/discreet`, or `~/.cache/discreet`. Every reader checks it: a kept file is no proof.
+They lie below `$XDG_CACHE_HOME/discreet`, or `~/.cache/discreet`. A file begins with a hash of its name and of all that
+follows, so that any other byte is refused. Whoever can write there can write a hash too; so every reader also checks
+what it reads: a kept file is no proof.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 BITS = 126
 """The weights of a row add up to 2^126: a draw compares 62 random bits, and 64 more where those decide nothing."""
 
+FORMAT = 2  # of files: those of other formats are not looked for
+
 
 _most_seconds: ContextVar[float] = ContextVar("_most_seconds", default=float("inf"))
 
@@ -40,7 +44,7 @@ def kept(
 
     `seconds` is about what solving takes, known before it begins.
     """
-    name = sha256(repr((kind, key)).encode()).hexdigest()[:32]
+    name = sha256(repr((FORMAT, kind, key)).encode()).hexdigest()[:32]
     folder = _folder()
     path = None if folder is None else folder / f"{kind.split(',')[0]}-{name}.json"
     rows = None if path is None else _read(path)
@@ -116,9 +120,12 @@ def _read(path: Path) -> NDArray[np.object_] | None:
         content = path.read_bytes()
     except OSError:
         return None
+    _, _, table = content.partition(b"\n")
+    if content != sealed(path.name, table):
+        raise damaged(f"{path.name} is not as it was written")
     try:
         rows = np.array(
-            [[int(weight, 16) for weight in row] for row in json.loads(content.decode("ascii"))], dtype=object
+            [[int(weight, 16) for weight in row] for row in json.loads(table.decode("ascii"))], dtype=object
         )
         if rows.ndim != 2:
             raise ValueError
@@ -132,5 +139,11 @@ def _write(path: Path, rows: NDArray[np.object_]) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{os.getpid()}")
-        partial.write_text(json.dumps([[f"{weight:x}" for weight in row] for row in rows]), encoding="ascii")
+        table = json.dumps([[f"{weight:x}" for weight in row] for row in rows])
+        partial.write_bytes(sealed(path.name, table.encode("ascii")))
         partial.replace(path)
+
+
+def sealed(name: str, table: bytes) -> bytes:
+    """The content of the file of this name: a hash, and the table."""
+    return sha256(name.encode() + b"\n" + table).hexdigest().encode() + b"\n" + table

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import PrivacyError
-from discreet.noise.kept import BITS, kept
+from discreet.noise.kept import BITS, kept, sealed
 from faults_of import about
 
 LAW = np.array([[2 ** (BITS - 1), 2 ** (BITS - 1)]], dtype=object)
@@ -41,10 +41,37 @@ def test_a_table_is_solved_once(cache: Path) -> None:
     [b"", b"[", b"[]", b"[[1]]", b'[["zz"]]', b'[["1", "1"]]', b'{"a": 1}', b"\xff\xfe\x00", b"[" * 100_000, b"null"],
     ids=["empty", "cut", "no rows", "number", "letters", "no law", "object", "bytes", "deep", "null"],
 )
-def test_what_is_no_table_is_refused(cache: Path, content: bytes) -> None:
+@pytest.mark.parametrize("forged", [False, True])
+def test_what_is_no_table_is_refused(cache: Path, content: bytes, forged: bool) -> None:
+    """Also under a hash that somebody made for it: hashes tell accidents, and what is read is checked all the same."""
     ask([])
     (path,) = cache.iterdir()
-    path.write_bytes(content)
+    path.write_bytes(sealed(path.name, content) if forged else content)
+    with pytest.raises(PrivacyError, check=about("mechanism")):
+        ask([])
+
+
+def test_a_table_with_any_other_byte_or_length_is_refused(cache: Path) -> None:
+    """Nothing in it is without meaning: also spaces, the hash itself, and laws that would be private too."""
+    ask([])
+    (path,) = cache.iterdir()
+    whole = path.read_bytes()
+    harmed = [whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1, 32, 128)]
+    harmed += [whole[:n] for n in range(len(whole))] + [whole + b" ", whole + b"\n", b" " + whole]
+    for content in harmed:
+        path.write_bytes(content)
+        with pytest.raises(PrivacyError, check=about("mechanism")):
+            ask([])
+    path.write_bytes(whole)
+    assert np.array_equal(ask([]), LAW)
+
+
+def test_the_table_of_another_request_is_refused(cache: Path) -> None:
+    ask([])
+    (path,) = cache.iterdir()
+    kept("toy, format 1", "another", lambda: LAW, lambda rows: None, seconds=0.0)
+    (other,) = set(cache.iterdir()) - {path}
+    path.write_bytes(other.read_bytes())
     with pytest.raises(PrivacyError, check=about("mechanism")):
         ask([])
 
@@ -62,9 +89,9 @@ def test_without_a_folder_to_keep_it_a_table_is_solved_again(cache: Path, monkey
 def test_a_file_that_may_not_be_read_or_written_is_solved_again(cache: Path) -> None:
     solved: list[int] = []
     ask(solved)
-    for refused in ("read_bytes", "write_text"):
+    for refused in ("read_bytes", "write_bytes"):
         with patch.object(Path, refused, side_effect=PermissionError("no")):
-            for path in cache.iterdir() if refused == "write_text" else ():
+            for path in cache.iterdir() if refused == "write_bytes" else ():
                 path.unlink()
             assert np.array_equal(ask(solved), LAW)
     assert len(solved) == 3

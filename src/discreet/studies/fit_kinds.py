@@ -19,6 +19,7 @@ from discreet.caveats import (
     AS_CLIPPED,
     LEANS,
     NORMAL,
+    ONE_LAG,
     ONE_MEAN,
     ONE_SLOPE,
     ONE_VARIANCE,
@@ -47,7 +48,8 @@ REPLICATES = 99
 BY_GROUP = "residual"  # valid where variances or slopes differ
 PHI, SERIES, PERIODS = 0.5, 100, 30
 FAR, OWN, SHIFTED = "heavy tails (t, 3 degrees)", "variances of their own", "a break in the middle"
-SAID = {SHIFTED: ONE_MEAN, "skewed shocks": AS_CLIPPED, FAR: AS_CLIPPED, OWN: ONE_VARIANCE}
+APART = "coefficients of their own"
+SAID = {SHIFTED: ONE_MEAN, "skewed shocks": AS_CLIPPED, FAR: AS_CLIPPED, OWN: ONE_VARIANCE, APART: ONE_LAG}
 """The warnings about lags before they are paid for, where it matters."""
 
 LAGGED = "y ~ kind + lag(y, 1) + (1 | g)"
@@ -57,8 +59,10 @@ SHOCKS: dict[str, Callable[[np.random.Generator, int, int], Matrix]] = {
     FAR: lambda rng, n, t: rng.standard_t(3, (n, t)) / np.sqrt(3),
     OWN: lambda rng, n, t: rng.normal(size=(n, t)) * np.exp(rng.normal(0, 0.5, (n, 1)) - 0.25),
     SHIFTED: lambda rng, n, t: rng.normal(size=(n, t)),
+    APART: lambda rng, n, t: rng.normal(size=(n, t)),
 }
 ASKED: dict[str, Any] = {"public": ["kind", "g", "s", "t"], "series": ["s"], "time": "t", "bounds": (0, 2)}
+SPREAD = 0.2  # of coefficients of lags, where series have their own
 BREAK = 0.5  # by which the mean of every series moves, in deviations of a response
 
 
@@ -166,10 +170,12 @@ def panel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
     u, letter = np.repeat(rng.normal(0, 0.2 * (1 - PHI), groups), 2), np.arange(n) % 2
     sigma = 0.23 * np.sqrt(1 - PHI**2)
     shock = sigma * SHOCKS[kind](rng, n, PERIODS + 40)
-    y = np.ones((n, PERIODS + 40))
+    y, phi = np.ones((n, PERIODS + 40)), np.full(n, PHI)
+    if kind == APART:
+        phi = np.clip(PHI + SPREAD * rng.normal(size=n), 0, 0.95)
     for period in range(1, PERIODS + 40):
         more = BREAK * 0.23 * (1 - PHI) if kind == SHIFTED and period >= 40 + PERIODS // 2 else 0.0
-        y[:, period] = (1 - PHI) + 0.05 * (letter - 0.5) + u + more + PHI * y[:, period - 1] + shock[:, period]
+        y[:, period] = (1 - phi) + 0.05 * (letter - 0.5) + u + more + phi * y[:, period - 1] + shock[:, period]
     s, t = np.divmod(np.arange(n * PERIODS), PERIODS)
     return {
         "y": y[s, t + 40],

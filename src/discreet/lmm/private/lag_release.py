@@ -31,6 +31,7 @@ from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.shares import TYPICAL
+from discreet.lmm.private.slopes import lag_slopes
 from discreet.lmm.private.sums import HALF, confined_response, units_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
@@ -108,6 +109,8 @@ def offer_lags(
             flags = lag_flags(names, found.seen, unknown, moved)
             flags += size_flags(shift, at, restore, public.names)
             flags += variance_flags(request, components(public, variances), least)
+            spread = np.sqrt(np.diag(found.covariance))[len(public.kept) :]
+            flags += lag_slopes(names, found.phi, spread, len(np.unique(prepared.rows.series)))
             notes = [*equal_variances(public.names, told.residuals), *equal_variances(names, found.sampled), UNSTEADY]
         return private_fit(
             "moments",

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.caveats import ONE_SLOPE, CaveatNote
+from discreet.caveats import ONE_LAG, ONE_SLOPE, CaveatNote
 from discreet.lmm.gram import grouped_products
 from discreet.lmm.private.notes import SAMPLED, Flag
+from discreet.lmm.private.notes import SHAPES_MOVED as MOVED
 from discreet.lmm.private.public import INTERCEPT, PublicDesign
 
 WORD = "one slope"
@@ -75,6 +76,24 @@ def slope_flags(public: PublicDesign, errors: Vector, most: float) -> list[Flag]
     found = one_slopes(public, errors, most)
     notes = {group: slope_note(own) for group, own in _by_group(found).items()}
     return [Flag("fixed", None, WORD, notes[slope.group], slope.name) for slope in found]
+
+
+def lag_slopes(names: Sequence[str], phi: Vector, errors: Vector, series: int) -> list[Flag]:
+    """Flags of coefficients of lags, which suppose one for all series.
+
+    If they differ by D, the mean of series with large variances is found, which is off by about 2 phi D^2 / (1 - phi^2)
+    beside D^2 over the number of series in its variance.
+    """
+    varied = np.abs(phi) / np.maximum(1 - phi**2, errors)
+    off = np.sqrt(MOVED * errors / np.maximum(2 * varied, errors))
+    spread = np.minimum(errors * np.sqrt(SAMPLED * series), off)
+    told = ", ".join(f"{name} ({each:.2g})" for name, each in zip(names, spread.tolist(), strict=True))
+    note = CaveatNote(
+        f"{ONE_LAG}, of {told}. Where coefficients differ between series by the standard deviation in parentheses or "
+        "more, do not trust intervals: the released sums cannot show it, and the estimate is too large",
+        ONE_LAG,
+    )
+    return [Flag("fixed", None, WORD, note, name) for name in names]
 
 
 def slope_notes(public: PublicDesign, errors: Vector, most: float) -> list[str]:

@@ -183,3 +183,25 @@ def tried(ask: dict[str, str], *, kinds: int, substitution: bool) -> None:
         counts=counts,
     )
     refuse_overflow(built)
+
+
+@pytest.mark.parametrize("share", [{}, {"scale_share": "1/4"}], ids=["", "sizes"])
+@pytest.mark.parametrize("substitution", [False, True])
+def test_a_table_with_a_delta_is_told_of_its_whole_amounts(jobs, substitution: bool, share: dict[str, str]) -> None:
+    terms = {"mechanism": "smooth-laplace", "epsilon": "2", "delta": "1e-9", **share}
+    unit = dc.Establishments("0.1", "weak", substitution=substitution)
+    table = dc.Session(jobs, unit=unit, budget=dc.Approximate(999, "0.9")).count(by=["place", "sex", "education"])
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        table.check(**terms)
+    ways = ways_of(caught.value)
+    assert {name for way in ways for name in way} >= {"epsilon", "delta", "alpha"}
+    for way in ways:
+        if amounts := way.keys() & {"epsilon", "delta"}:
+            table.check(**terms | {name: way[name] for name in amounts})
+            name, less = ("epsilon", Fraction(49, 50)) if "epsilon" in amounts else ("delta", Fraction(1, 4))
+            with pytest.raises(Infeasible, check=about("epsilon")):
+                table.check(**terms | {name: str(Fraction(way[name]) * less)})
+        if "alpha" in way:
+            lower = dc.Establishments(way["alpha"], "weak", substitution=substitution)
+            other = dc.Session(jobs, unit=lower, budget=dc.Approximate(999, "0.9"))
+            other.count(by=["place", "sex", "education"]).check(**terms)

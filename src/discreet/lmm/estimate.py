@@ -26,7 +26,7 @@ from discreet.lmm.origin import Origin, origin
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.reml import independent
 from discreet.lmm.residuals import Fitted, ResidualLaw, Strata, read_series, read_strata
-from discreet.lmm.solution import Solution, solve
+from discreet.lmm.solution import Solution, refuse_matrices, solve
 from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def mixed(
     if weight is not None and rows is not None:
         cells = CellSums.weighted(rows, weight)
     refuse_unidentifiable(design, cells.rows)
+    refuse_wide(design)
     statistics = _statistics(cells, design, weighted=weight is not None)
     least = np.zeros(len(design.names))
     if apart := told_apart(design, statistics.joint[:-1, :-1]):
@@ -225,6 +226,14 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
                 remedy="Drop a slope, or group rows more coarsely.",
                 about="formula",
             )
+
+
+def refuse_wide(design: Design, *, rows: int = 0) -> None:
+    """Refuse more columns than memory holds: of sums by group, of products of columns, and at every row if asked."""
+    p, random = len(design.names), [(len(term.grouping), len(term.names)) for term in design.random]
+    sums = 3 * p**2 + sum(2 * levels * q * (p + 1 + q) for levels, q in random)
+    at_rows = rows * (3 * p + 2 * sum(q for _, q in random))
+    refuse_matrices(p + sum(q for _, q in random), 8.0 * (at_rows or sums))
 
 
 def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> None:

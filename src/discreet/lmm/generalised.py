@@ -14,7 +14,7 @@ from discreet.formula.design import Design, Layout
 from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.effects import RandomEffects
-from discreet.lmm.estimate import refuse_unidentifiable
+from discreet.lmm.estimate import refuse_unidentifiable, refuse_wide
 from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
@@ -63,6 +63,7 @@ def generalised(
     layout = layout.centred(learned.means, learned.distant)
     design = Design.of(layout, rows.codes, learned.levels)
     refuse_unidentifiable(design, rows.count + 1 if law.name == "poisson" else rows.count * 2)
+    refuse_wide(design, rows=rows.count)
     y = rows.evaluate(layout.response) + layout.response.shift
     moved = None if offset is None else number_column(frame, offset, "offset", rows.count)
     for name in model.offsets:

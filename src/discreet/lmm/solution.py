@@ -235,6 +235,17 @@ def refuse_memory(gram: Gram) -> None:
         )
 
 
+def refuse_matrices(columns: int, needed: float) -> None:
+    """Refuse matrices of a model's columns that would not fit into this machine's free memory, before they are made."""
+    if needed > (free := free_memory()):
+        raise FitError(
+            f"The model has {columns:,} columns, whose matrices need about {needed / 2**30:.1f} GiB of memory.",
+            f"{free / 2**30:.1f} GiB are free.",
+            "Give a factor of many levels a random effect, such as (1 | firm), or join its levels.",
+            about="formula",
+        )
+
+
 def free_memory() -> float:
     """Bytes that are free on this machine, or all of its memory where it does not say."""
     try:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet as dc
 from discreet.errors import DataError, FitError
 from discreet.lmm import MixedFit, MixedWarning, mixed
 from faults_of import about
@@ -237,6 +238,24 @@ def test_a_factor_larger_than_the_memory_is_refused_before_it_is_tried(
     panel: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.lmm.solution.free_memory", lambda: 1e4)
+    monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
     monkeypatch.setattr("discreet.lmm.sparse.eliminate", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
         mixed(SEVERAL, panel)
+
+
+@pytest.mark.parametrize("formula", ["y ~ f + (1 | g)", "y ~ 1 + (f | b)"])
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_more_columns_than_memory_are_refused_before_they_are_made(
+    formula: str, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Levels as fixed effects or slopes. Red before: a bare MemoryError, of 17 to 59 GiB with 40,000 levels."""
+    rng = np.random.default_rng(1)
+    n = 900
+    data = {"y": rng.poisson(2, n), "g": rng.integers(0, 90, n), "b": np.arange(n) % 2, "f": np.arange(n) % 300}
+    data["f"] = np.array([f"f{level}" for level in data["f"]])
+    monkeypatch.setattr("discreet.lmm.solution.free_memory", lambda: 1e6)
+    for maker in ("estimate._statistics", "generalised._problem"):
+        monkeypatch.setattr(f"discreet.lmm.{maker}", lambda *_, **__: pytest.fail("it was tried"))
+    with pytest.raises(FitError, check=about("formula")):
+        dc.mixed(formula, data, family=family)  # type: ignore[call-overload]

@@ -110,6 +110,41 @@ def test_the_residual_bootstrap_covers_where_variances_differ() -> None:
     assert inside["wald"] / runs < 0.9
 
 
+def uneven(kind: str, seed: int) -> dict[str, Any]:
+    """Errors with heavy tails whose spread follows x and differs by group; in some kinds more is against the model."""
+    rng = np.random.default_rng([77, seed])
+    G = 15 if kind == "few groups" else 40
+    sizes = np.full(G, 8)
+    if kind == "sizes by Pareto":
+        sizes = np.clip(3 * (rng.pareto(1.2, G) + 1), 2, 80).astype(int)
+    g = np.repeat(np.arange(G), sizes)
+    x, k = rng.normal(size=len(g)) + 0.5 * rng.normal(size=G)[g], rng.integers(0, 2, G)[g]
+    slope = 0.5 + (0.4 * rng.normal(size=G)[g] if kind == "slopes differ" else 0.0)
+    spread = np.exp(0.5 * x + 0.4 * rng.normal(size=G)[g])
+    effect = 0.7 * rng.normal(size=G)[g] * (1 + k)
+    return {
+        "y": 1 + slope * x + 0.3 * k + effect + spread * rng.standard_t(5, len(g)) * np.sqrt(0.6),
+        "x": x,
+        "k": k,
+        "g": g,
+    }
+
+
+@pytest.mark.full_size
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.parametrize("kind", ["many groups", "few groups", "sizes by Pareto", "slopes differ"])
+def test_the_residual_bootstrap_covers_on_other_designs(kind: str) -> None:
+    """Intercept, a column within groups and one of groups: two points from 95 % and two standard errors at most."""
+    runs, truth, inside = 1000, np.array([1.0, 0.5, 0.3]), {"residual": np.zeros(3), "wald": np.zeros(3)}
+    for seed in range(runs):
+        fit = dc.mixed("y ~ x + k + (1 | g)", uneven(kind, seed))
+        for method, counted in inside.items():
+            ends = np.array(list(fit.confint(method=method, replicates=399, seed=seed).values()))  # type: ignore[arg-type]
+            counted += (ends[:, 0] < truth) & (truth < ends[:, 1])
+    assert (np.abs(inside["residual"] / runs - 0.95) < 0.02 + 2 * np.sqrt(0.95 * 0.05 / runs)).all(), inside["residual"]
+    assert inside["wald"][1] / runs < 0.9
+
+
 def test_update_writes_the_formula_that_r_would(fit: MixedFit) -> None:
     data = rows(groups=15)
     found = fit.update(". ~ . - 1", data)

@@ -56,8 +56,8 @@ TRUNCATED = (
     "which need not hold the count of all jobs"
 )
 WEAKLY = (
-    "The weak definition hides that every kind of an establishment's workers grows or shrinks by such a share, or by "
-    "one worker; that it gains or loses many of a kind of which it has few is not hidden by it"
+    "The weak definition hides growth of any kind of worker, and of any kinds together, by such a share or by one; "
+    "many more of a kind that an establishment has few of, or one of each of several such kinds, it does not hide"
 )
 NOT_VALIDATED = (
     "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"

@@ -114,7 +114,7 @@ class Establishments:
         return f"establishments(alpha={self.alpha},{self.strength}{',substitution' * self.substitution})"
 
     def __str__(self) -> str:
-        whom = "whole workforce" if self.strength == "strong" else "workforce of every kind"
+        whom = "whole workforce" if self.strength == "strong" else "workforce of any kind, and of any kinds together,"
         share = shown(self.alpha * 100)
         exchanged = ", or in which one worker with one job is exchanged for another or changes employer"
         grows = f"two data sets in which one establishment's {whom} grows by at most {share} % or one worker"

@@ -30,13 +30,13 @@ def plain_words(unit: Unit, jobs: int | None = 1) -> str:
 def _protected(unit: Establishments | Workers | EstablishmentNodes) -> str:
     if isinstance(unit, Establishments):
         share = f"{shown(unit.alpha * 100)}{PERCENT}"
-        whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
+        strong = unit.strength == "strong"
+        whom = "its whole workforce" if strong else "its workforce, of any kind and of any kinds together,"
         return (
             f"Take any establishment, and imagine that {whom} had been larger by up to {share}, or by one worker; or "
             "take the larger one, and imagine the smaller. The published tables would have come out the same with "
-            "nearly the same probability. So nobody can tell, beyond the odds below, which of the two it was: "
-            f"neither how large an employer is, more closely than {share}, nor whether a given person works there. "
-            f"{_exchange(unit)}"
+            "nearly the same probability. So nobody can tell, beyond the odds below, which of the two it was"
+            f"{_size_to_all(share) if strong else _size_to_some(share)} {_exchange(unit)}"
         )
     if isinstance(unit, Workers):
         return (
@@ -46,6 +46,18 @@ def _protected(unit: Establishments | Workers | EstablishmentNodes) -> str:
     return (
         f"Take any whole establishment of at most {unit.theta:,} workers, and imagine it had not been there. The "
         "published tables would have come out the same with nearly the same probability. Larger ones are left out."
+    )
+
+
+def _size_to_all(share: str) -> str:
+    return f": neither how large an employer is, more closely than {share}, nor whether a given person works there."
+
+
+def _size_to_some(share: str) -> str:
+    return (
+        f", nor whether a given person works there. How large an employer is, more closely than {share}, is hidden "
+        "from somebody who knows no kinds of its workers. Somebody who knows all of them but those of a rare kind "
+        "may learn it."
     )
 
 

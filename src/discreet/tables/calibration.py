@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import GIVE, WHOLE, Argument, Key, Phrase, With
+from discreet.faults import GIVE, WHOLE, Argument, Key, Phrase, Sentence, With
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
-from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON
+from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON, remedies
 from discreet.tables.mechanisms.registry import named
 from discreet.voices import Symbol
 
@@ -28,6 +28,8 @@ MOST_NOISE = 2**50
 
 MOST_AMOUNT = 2**53
 """Amounts of all establishments together are below this."""
+
+HIDE_LESS = "Raise epsilon, or hide less."
 
 
 def calibrate(
@@ -227,18 +229,30 @@ def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
         )
 
 
-def refuse_overflow(mechanism: Mechanism) -> None:
-    """Refuse noise that 64-bit integers could not hold, before anything is spent."""
+def refuse_overflow(
+    mechanism: Mechanism, *, unit: Unit | None = None, kinds: int = 1, within: Fraction | int = 1
+) -> None:
+    """Refuse noise that 64-bit integers could not hold, before anything is spent.
+
+    Of a table of so many `kinds` that promises `unit`, for whose counts a share `within` pays, what is near is named.
+    """
     size, most = (MOST_WORKERS, MOST_NOISE) if mechanism.step == 1 else (float(MOST_AMOUNT), MOST_NOISE * 2**8)
     if not mechanism.expected_error(np.array([size]), np.array([size]))[0] <= most:
-        raise _too_wide(f"{mechanism.name} with {mechanism.loss}")
+        remedy: Sentence = HIDE_LESS
+        if isinstance(unit, Establishments) and mechanism.step == 1:
+            kind = type(mechanism)
+            cells, counts = (kinds, 1) if kind.vector else (1, kinds)
+            ask = Request(unit, mechanism.loss, mechanism.calibration, cells, 1000, Fraction(within), counts)
+            halved = replace(ask, loss=half(ask.loss), within=ask.within / 2)
+            remedy = remedies(halved if unit.substitution and kind.halves else ask, kind)
+        raise _too_wide(f"{mechanism.name} with {mechanism.loss}", remedy=remedy)
 
 
-def _too_wide(*asked: str | Phrase) -> Infeasible:
+def _too_wide(*asked: str | Phrase, remedy: Sentence = HIDE_LESS) -> Infeasible:
     return Infeasible(
         (*asked, " needs noise that 64-bit counts do not hold with room to spare."),
         f"At most {float(MOST_NOISE):.2g} jobs are added to the count of an establishment of "
         f"{MOST_WORKERS:,.0f} workers.",
-        "Raise epsilon, or hide less.",
+        remedy,
         about="epsilon",
     )

@@ -194,7 +194,7 @@ class CountQuery:
             )
         if self.magnitude is not None:
             built = of_amounts(built, self.step, weakly=self.concerns_workers)
-        refuse_overflow(built)
+        refuse_overflow(built, unit=unit, kinds=d, within=whole / (whole + for_sizes))
         sizes = sizes_for(built, for_sizes) if for_sizes else None
         notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
         loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.jobs import WEAKLY
+from discreet.privacy.distance import distance
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Approximate, Pure
@@ -79,7 +81,7 @@ def test_suspicions_follow_the_odds() -> None:
     ("unit", "words"),
     [
         (UNIT, "10\u00a0%"),
-        (Establishments("0.1", "weak"), "workforce of any one kind"),
+        (Establishments("0.1", "weak"), "of any kind and of any kinds together"),
         (Workers(), "Take any job"),
         (EstablishmentNodes(1000), "at most 1,000 workers"),
         (Rows(0, 1), "any one row"),
@@ -87,6 +89,16 @@ def test_suspicions_follow_the_odds() -> None:
 )
 def test_plain_words(unit: object, words: str) -> None:
     assert words in plain_words(unit)
+
+
+def test_the_weak_promise_is_about_kinds_together_and_not_about_size_to_everybody() -> None:
+    """One more of each of two kinds of five is two steps; so are many more of a rare kind, for who knows the rest."""
+    weak = Establishments("0.1", "weak")
+    assert distance(weak, (5, 5), (6, 6)) == 2 and distance(weak, (100, 1), (100, 3)) == 2
+    for words in (plain_words(weak), str(weak), WEAKLY):
+        assert "kinds together" in words
+    assert "neither how large" in plain_words(UNIT)
+    assert "neither how large" not in plain_words(weak) and "rare kind may learn it" in plain_words(weak)
 
 
 @pytest.mark.parametrize("unit", [UNIT, Establishments("0.1", substitution=True), Workers(), EstablishmentNodes(1000)])

@@ -43,7 +43,11 @@ ASKED = [
 
 def named(error: BaseException) -> dict[str, str]:
     """The numbers and the mechanism that the last sentence of a refusal names."""
-    words = str(error).rsplit(": it needs ", 1)[1].replace("one kind", "1 kind")
+    return named_last(str(error).rsplit(": it needs ", 1)[1])
+
+
+def named_last(words: object) -> dict[str, str]:
+    words = str(words).replace("one kind", "1 kind")
     patterns = {"epsilon": r"epsilon to ([\d.e-]*\d)", "alpha": r"alpha to ([\d.e-]*\d)", "cells": r"ount (\d+) kind"}
     found = {what: re.search(pattern, words) for what, pattern in patterns.items()}
     found["name"] = re.search(r"[uU]se ([a-z-]+)\.$", words)
@@ -183,6 +187,24 @@ def tried(ask: dict[str, str], *, kinds: int, substitution: bool) -> None:
         counts=counts,
     )
     refuse_overflow(built)
+
+
+@pytest.mark.parametrize("terms", [{"epsilon": "0.87"}, {"epsilon": "0.97", "scale_share": "1/10"}], ids=["", "sizes"])
+def test_noise_that_is_too_wide_is_told_what_is_near(jobs, terms: dict[str, str]) -> None:
+    """Above 9 ln(1.1) = 0.858, where the law exists and its mean is not to be held."""
+    wide = {"mechanism": "weak-joint", **terms}
+
+    def tried(*, alpha: str = "0.1", cells: str = "8", name: str = "weak-joint", **other: str) -> None:
+        by = ["place", "sex", "education"] if int(cells) > 4 else ["place", "education"]
+        table = dc.Session(jobs, unit=dc.Establishments(alpha, "weak"), budget=9).count(by=by)
+        table.check(**{**wide, "mechanism": name, **other})
+
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
+        tried()
+    ways = named_last(caught.value)
+    assert ways.keys() >= {"epsilon", "alpha", "cells"} and 4 <= int(ways["cells"]) < 8
+    for what, value in ways.items():
+        tried(**{what: "4" if what == "cells" else value})
 
 
 @pytest.mark.parametrize("share", [{}, {"scale_share": "1/4"}], ids=["", "sizes"])

@@ -62,14 +62,20 @@ def typical(mechanism: Mechanism, levels: int, belief: SizeBelief, *, hides_all:
 
 def _outputs(mechanism: Mechanism, levels: int, truth: int, hides_all: bool) -> Integers:
     """Published counts of the lone establishment, one row for each output."""
-    kinds = np.full(levels, truth // levels)
-    kinds[: truth % levels] += 1
+    kinds = _divided(truth, levels)
     count = np.tile(_kept(mechanism, kinds, truth), (OUTPUTS, 1))
     hidden = np.full_like(count, truth) if hides_all else np.tile(kinds, (OUTPUTS, 1))
     largest = np.full(OUTPUTS, truth) if mechanism.joint else hidden
     if mechanism.by_pairs:
         largest = np.stack([hidden, np.zeros_like(hidden)], axis=-1)
     return mechanism.draw(count, largest, SeededSource(truth))
+
+
+def _divided(size: int, levels: int) -> Integers:
+    """The workers of every kind: as many of each, in whole workers."""
+    kinds = np.full(levels, size // levels)
+    kinds[: size % levels] += 1
+    return kinds
 
 
 def _kept(mechanism: Mechanism, kinds: Integers, size: int) -> Integers:
@@ -82,8 +88,8 @@ def _log_likelihood(mechanism: Mechanism, outputs: Integers, sizes: Integers, hi
     levels = outputs.shape[1]
     found = np.empty((len(outputs), len(sizes)))
     for place, size in enumerate(sizes.tolist()):
-        share = size / levels if mechanism.theta is None or size <= mechanism.theta else 0.0
+        count = _kept(mechanism, _divided(size, levels), size)
         hidden = float(size if hides_all or mechanism.joint else size / levels)
         with np.errstate(divide="ignore"):
-            found[:, place] = mechanism.log_likelihood(outputs, share, hidden)
+            found[:, place] = mechanism.log_likelihood(outputs, count, hidden)
     return np.where(np.isfinite(found), found, _NEVER)

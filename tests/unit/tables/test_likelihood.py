@@ -36,6 +36,17 @@ def test_a_belief_is_calibrated(name: str) -> None:
     assert belief.near(found, 0.1) == pytest.approx(np.mean(near), abs=0.03)
 
 
+@pytest.mark.parametrize("name", ["polynomial", "log-laplace", "joint-polynomial", "edge-laplace"])
+def test_kinds_divide_into_whole_workers(name: str) -> None:
+    """100 workers of 8 kinds are four times 13 and four times 12: with little noise nobody takes them for 96 or 104."""
+    little = Establishments("0.02")
+    mechanism = calibrate(name, unit=little, epsilon=8, cells=8 if name.startswith("joint") else 1)
+    belief = permitted(little, 8.0, 100)
+    found = typical(mechanism, 8, belief, hides_all=False)
+    assert found is not None
+    assert belief.sizes[found.argmax()] == 100 and found.max() > 0.7
+
+
 def test_more_epsilon_tells_more_and_never_more_than_is_permitted() -> None:
     told = []
     for epsilon in (0.5, 2, 8):

@@ -169,7 +169,7 @@ class LadderNoise(SmoothNoise):
         columns = np.clip(k + self.window.reach, 0, len(row) - 1)
         return np.asarray(np.where(inside, row[columns] * _table(self).room[x - 1], found))
 
-    def log_likelihood(self, published: Integers, count: float, largest: float) -> Vector:
+    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
         away = np.rint(published - count).astype(np.int64)
         return np.asarray(np.log(self.integer_probability(away, largest)).sum(axis=1))
 

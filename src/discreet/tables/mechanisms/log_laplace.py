@@ -99,7 +99,7 @@ class LogLaplace(Mechanism):
             source=source,
         )
 
-    def log_likelihood(self, published: Integers, count: float, largest: float) -> Vector:
+    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
         out = self.centre(np.maximum(published, np.ceil(-self.offset) + 1.0)) - math.log(self.shrink)
         away = (out - self.centre(np.array(count))) / self.exponent
         return np.asarray(self.law.log_density(away).sum(axis=1))

@@ -250,7 +250,7 @@ class Mechanism(ABC):
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         """Published counts. `largest` is the contribution that the definition says must be hidden."""
 
-    def log_likelihood(self, published: Integers, count: float, largest: float) -> Vector:
+    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
         """The log likelihood of rows of published counts whose true value is `count`, up to a constant of the row."""
         scale = float(self.scale(np.array([largest]))[0])
         if self.joint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from discreet.arrays import Vector
 from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief, permitted
@@ -25,7 +25,7 @@ BEFORE, AT_MOST = "before", "after, at most"
 
 
 def size_beliefs(
-    unit: Unit, loss: Loss, typical: Mapping[str, Mapping[int, Vector]], *, number: int | None = None
+    unit: Unit, loss: Loss, typical: Mapping[str, Mapping[int, Vector] | None], *, number: int | None = None
 ) -> Iterator[Block]:
     """Beliefs about an establishment's size: the most that a loss permits, and what tables typically lead to.
 
@@ -34,11 +34,13 @@ def size_beliefs(
     if not isinstance(unit, Establishments | Workers | EstablishmentNodes):
         return
     epsilon = float(loss.amounts["epsilon"])
-    shown_tables = dict(list(typical.items())[:MOST_TABLES])
+    shown_tables = dict([(name, known) for name, known in typical.items() if known is not None][:MOST_TABLES])
     beliefs = {size: permitted(unit, epsilon, size) for size in TRUE_SIZES}
     curves = {f"typically, by {name}": known[DRAWN] for name, known in shown_tables.items()}
     yield _figure(beliefs[DRAWN], curves, number)
-    yield Prose(_words(unit, loss, typical=bool(curves)))
+    yield Prose(
+        _words(unit, loss, drawn=list(shown_tables), others=[name for name in typical if name not in shown_tables])
+    )
     rows = [
         (
             text(size),
@@ -85,7 +87,9 @@ def _figure(belief: SizeBelief, typical: Mapping[str, Vector], number: int | Non
     )
 
 
-def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss, *, typical: bool) -> str:
+def _words(
+    unit: Establishments | Workers | EstablishmentNodes, loss: Loss, *, drawn: Sequence[str], others: Sequence[str]
+) -> str:
     """How the figure is read."""
     read = (
         f"**After, at most** is the most peaked belief that {loss} permits to somebody who knows everything else, over "
@@ -111,9 +115,12 @@ def _words(unit: Establishments | Workers | EstablishmentNodes, loss: Loss, *, t
         )
     if isinstance(loss, Approximate):
         read += f"With a probability of about {shown(loss.delta)} more may be learnt. "
-    if typical:
+    if drawn:
         read += (
             "**Typically** is the mean belief of somebody who sees the table alone, where the establishment is alone "
-            "in its cell; among others it is hidden better."
+            "in its cell; among others it is hidden better. "
         )
+    if others:
+        names = " and ".join(part for part in (", ".join(others[:-1]), others[-1]) if part)
+        read += f"{'None is' if drawn else 'A typical belief is not'} drawn for {names}."
     return read.rstrip()

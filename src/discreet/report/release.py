@@ -268,13 +268,12 @@ def _protection(facts: DataSet) -> Iterator[Block]:
     yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
 
 
-def _believed(facts: DataSet) -> dict[str, Mapping[int, Vector]]:
-    """Typical beliefs by the names of the tables that they are from."""
+def _believed(facts: DataSet) -> dict[str, Mapping[int, Vector] | None]:
+    """Typical beliefs by the names of the tables that they are from; None where there is none."""
     return {
         _label(release, number): part.beliefs
         for release in facts.releases
         for number, part in enumerate(release.results.counts, start=1)
-        if part.beliefs is not None
     }
 
 

@@ -38,3 +38,13 @@ def test_words_are_about_the_lines_that_are_there(unit: Establishments) -> None:
         assert isinstance(words, Prose) and isinstance(table, Table)
         assert ("**Typically**" in words.text) == bool(typical) == any("Typically" in name for name in table.columns)
         assert np.all([len(row) == len(table.columns) for row in table.rows])
+
+
+def test_tables_without_a_line_are_named() -> None:
+    known = {size: permitted(WEAK, 1.0, size).prior for size in TRUE_SIZES}
+    typical = {**dict.fromkeys("abcd", known), "kinds": None}
+    _, words, table = size_beliefs(WEAK, Pure(1), typical)
+    assert isinstance(words, Prose) and words.text.endswith("None is drawn for d and kinds.")
+    assert isinstance(table, Table) and len(table.columns) == 6
+    _, words, _ = size_beliefs(WEAK, Pure(1), {"kinds": None})
+    assert isinstance(words, Prose) and words.text.endswith("A typical belief is not drawn for kinds.")

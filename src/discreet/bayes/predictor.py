@@ -31,7 +31,10 @@ HOLD = caveats.at_least(caveats.DOUBT)
 ONE_VARIANCE = (
     "Intervals are for the coefficients without penalty, of rows as they are shortened (absolute entries of a row add "
     f"up to `norm` at most) and clipped. Of residuals {caveats.ONE_VARIANCE}: where those of far rows are larger, a "
-    f"slope may err up to {{ratio:.2g}} times as much by sampling. {HOLD}"
+    f"slope may err up to {{ratio:.2g}} times as much by sampling. And {caveats.APART}: where rows of one group are "
+    f"alike, intervals are too narrow. And {caveats.FLATTER}, and straight beyond the response's range: with one error "
+    "in ten at half the range, intervals of the intercept held that of least squares in 0 to 20 % of trials. "
+    f"{HOLD}"
 )
 NO_ERRORS = Doubt(
     NONE,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from discreet.caveats import APART
+from discreet.caveats import APART, NO_FAR
 
 BAND = 0.95  # of the ends beside an answer
 ALL_ROWS, NOISE_ALONE = "all rows' answer", "noise alone"  # what these ends hold
 TRUST = (
     "These ends hold if the model is right, also with skewed, heavy-tailed or unequal errors, unless a note says "
-    f"otherwise; {APART}. Where rows of one group are alike, they hold all rows' answer, not the truth. With a wrong "
-    "model (a line fitted to a curve, or skewed errors that grow with a column) answers from parts may be off by many "
-    "posterior deviations; a note says so if it is seen."
+    f"otherwise; {APART}, and {NO_FAR}. Where rows of one group are alike, they hold all rows' answer, not the truth. "
+    "With a wrong model (a line fitted to a curve, or skewed errors that grow with a column) answers from parts may be off "
+    "by many posterior deviations; a note says so if it is seen."
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
-from discreet.lmm.private.informative import TOGETHER, left_by_other_shapes
+from discreet.lmm.private.informative import TOGETHER, left_by_other_shapes, moved_by_means
 from discreet.lmm.private.noisy import NoisySums
 from discreet.lmm.private.notes import (
     HOLD,
@@ -23,6 +23,7 @@ from discreet.lmm.private.notes import (
     equal_variances,
     hidden_variance,
     look_first,
+    means_of_columns,
     not_measured,
     other_shapes,
     small_blocks,
@@ -170,6 +171,7 @@ def moments_errors_of(
             *hidden,
             *equal_variances(public.names, found.residuals),
             *slope_notes(public, found.fixed, largest_variance(request)),
+            *means_of_columns(public.names, _moved_by_means(nothing, public, sigma2, tau2)),
         ),
         beside=_beside(public),
         least=tuple(found.least.tolist()) if measured else (),
@@ -206,6 +208,16 @@ def _left_by_shapes(nothing: NoisySums, public: PublicDesign, sigma2: float, tau
         errors = expected_errors(nothing, restore, **at).fixed
         left = np.maximum(left, np.linalg.norm(restore @ left_by_other_shapes(nothing, **at), axis=1) / errors)
     return left
+
+
+def _moved_by_means(nothing: NoisySums, public: PublicDesign, sigma2: float, tau2: float) -> Vector:
+    """The most that effects which go with means of columns move each fixed effect by, in its standard errors."""
+    restore, moved = public.origin.restore, np.zeros(len(public.names))
+    for times in LARGER:
+        at: Any = {"sigma2": sigma2, "variances": np.full(len(public.terms), times**2 * tau2)}
+        errors = expected_errors(nothing, restore, **at).fixed
+        moved = np.maximum(moved, moved_by_means(nothing, restore, errors, **at))
+    return moved
 
 
 def noise_errors(

@@ -60,7 +60,8 @@ EMPTY = "no estimate"
 SURE = 0.4  # noise of a coefficient, on the scale of the link, from which on releases begin to have no estimate
 QUASI = (
     "variances of effects are by penalised quasi-likelihood, which finds them too small where groups have few rows or "
-    "events"
+    "events. And noise moves slopes towards what is between groups: where effects go with means of columns in their "
+    "groups, add such means as public columns of their own"
 )
 
 

@@ -129,6 +129,27 @@ def left_by_other_shapes(sums: NoisySums, *, sigma2: float, variances: Vector) -
     return np.asarray(off[:, :k] - off[:, k:] @ believed @ slopes)
 
 
+def moved_by_means(sums: NoisySums, restore: Matrix, errors: Vector, *, sigma2: float, variances: Vector) -> Vector:
+    """The most that effects which are a combination of means of columns move each fixed effect by, in its errors.
+
+    Without noise such effects move estimates a little, with noise much: what it adds is told, from the public design.
+    Means of columns that are constant in groups are the model's own, and move nothing.
+    """
+    if not len(sums.n) or not len(variances):
+        return np.zeros(len(errors))
+    means = sums.Sx / sums.n[:, None]
+    squares = np.diag(sums.XX)
+    constant = squares - np.einsum("gi,gi->i", means, sums.Sx) <= CONSTANT * squares
+    varied = means[:, ~constant] / np.sqrt(squares[~constant] / sums.n.sum())
+    known = np.column_stack([np.ones(len(means)), means[:, constant]])
+    U, deviations, _ = np.linalg.svd(varied - known @ np.linalg.lstsq(known, varied)[0], full_matrices=False)
+    along = float(variances.sum() * len(means)) ** 0.5 * U[:, deviations > FLAT * len(means) ** 0.5]
+    at: Any = {"sigma2": sigma2, "variances": variances}
+    own = (sums.n[:, None] * along, sums.Sx.T @ along)
+    off = of_responses(sums, *own, **at)[0] - of_responses(_quiet(sums, sigma2), *own, **at)[0]
+    return np.asarray(np.linalg.norm(restore @ off, axis=1) / errors)
+
+
 def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
     """Flags of fixed effects that a dependence of effects on sizes has moved by more than chance and than is harmless.
 

@@ -15,6 +15,7 @@ from discreet.caveats import (
     AS_CLIPPED,
     DOUBT,
     FEW_SHAPES,
+    NO_MEANS,
     NOT_MEASURED,
     NOT_SEEN,
     ONE_LAG,
@@ -32,6 +33,7 @@ LAGS_MOVED = 0.5  # standard errors of a lag that a variance which is not seen m
 LAGS_SEEN = 6.0  # deviations of its noise from which a ratio of noisy sums is nearly normal
 SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
 
+TIMES = 10.0  # the largest factor of a sampling variance that is told: residuals that grow with a far column reach it
 SHAPES_MOVED = 0.36  # standard errors that an estimate is off by if a 95 % interval holds in 93.5 %
 
 
@@ -223,15 +225,39 @@ def lag_flags(names: Sequence[str], seen: float, unknown: Sequence[str], moved: 
 
 def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
     """A note on fixed effects whose standard errors suppose equal variances; `share` of their squares is sampling."""
-    supposed = [names[j] for j in np.flatnonzero(share > SAMPLED).tolist()]
+    with np.errstate(divide="ignore"):
+        times = 1 + SAMPLED / share
+    supposed = np.flatnonzero(times < TIMES).tolist()
     if not supposed:
         return []
     return [
         CaveatNote(
-            f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums "
-            f"cannot show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and "
-            "groups. If residuals vary with a column, or more in some series than in others, they may be too small",
+            f"for standard errors of {_listed([names[j] for j in supposed])} {ONE_VARIANCE}, of all residuals and of "
+            "all effects, and residuals that do not follow each other; the released sums cannot show otherwise. Up to "
+            f"{100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. Intervals hold in "
+            "less than 93.5 % if residuals make the sampling variance of an estimate larger by this factor, or more: "
+            f"{_listed([f'{names[j]} {times[j]:.2g}' for j in supposed])}. They do if they vary with a column, more "
+            "in some series than in others, or are alike in rows that are alike in a column",
             ONE_VARIANCE,
+        )
+    ]
+
+
+def means_of_columns(names: Sequence[str], moved: Vector) -> list[str]:
+    """A note on fixed effects that effects which go with means of columns move by `moved`, in their errors, at most."""
+    with np.errstate(divide="ignore"):
+        together = SHAPES_MOVED / moved
+    found = np.flatnonzero(together < 1).tolist()
+    if not found:
+        return []
+    told = _listed([f"{names[j]} ({together[j]:.2g})" for j in found])
+    return [
+        CaveatNote(
+            f"{NO_MEANS}, for intervals of {told}. Noise moves weight from differences within groups to differences "
+            "between them. If means of columns explain effects at a correlation of the number in parentheses, or more, "
+            "intervals hold what a fit without noise finds in less than 93.5 %, without a flag. Where that may be, add "
+            "the mean of the column by group to the formula, as a public column of its own",
+            NO_MEANS,
         )
     ]
 

@@ -19,7 +19,7 @@ from discreet.lmm.private.assembled import components, details_of, group_names, 
 from discreet.lmm.private.check import ModelErrors, moments_errors, noise_errors, widest_noise
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.generalised import offer_family, refuse_terms
-from discreet.lmm.private.informative import size_flags
+from discreet.lmm.private.informative import moved_by_means, size_flags
 from discreet.lmm.private.lag_release import offer_lags
 from discreet.lmm.private.look import noise_for, possible, spread_of
 from discreet.lmm.private.notes import (
@@ -27,6 +27,7 @@ from discreet.lmm.private.notes import (
     block_flags,
     clipping_flags,
     equal_variances,
+    means_of_columns,
     unmeasured_flags,
     variance_flags,
 )
@@ -137,7 +138,10 @@ def _by_moments(
                 flags += variance_flags(request, {"Residual": found.sigma2})
             else:
                 flags += variance_flags(request, components(public, variances), least)
-            notes = equal_variances(public.names, known.residuals)
+            supposed = np.maximum(found.variances, 0 if noise.sees_groups else TYPICAL[0] * float(request.width) ** 2)
+            at: Any = {"sigma2": found.sigma2, "variances": supposed}
+            moved = moved_by_means(solution.sums, restore, known.fixed, **at)
+            notes = [*equal_variances(public.names, known.residuals), *means_of_columns(public.names, moved)]
         estimates = (centred, effects, variances, covariance, errors, flags, notes)
         return private_fit("moments", drawn, guarantee, public, request, *estimates)
 

@@ -216,7 +216,8 @@ def undrawn(mechanism: moments.MomentNoise, public: PublicDesign) -> list[str]:
 
 SIZES = (
     "with random slopes or crossed factors estimates do not allow for effects that go with the sizes of their groups: "
-    "add log_size(group) where they may"
+    "add log_size(group) where they may. Nor for effects that go with means of columns in their groups, towards which "
+    "noise moves slopes: add such means as public columns of their own where they may"
 )
 
 

@@ -11,8 +11,8 @@ ALL_ROWS, NOISE_ALONE = "all rows' answer", "noise alone"  # what these ends hol
 TRUST = (
     "These ends hold if the model is right, also with skewed, heavy-tailed or unequal errors, unless a note says "
     f"otherwise; {APART}, and {NO_FAR}. Where rows of one group are alike, they hold all rows' answer, not the truth. "
-    "With a wrong model (a line fitted to a curve, or skewed errors that grow with a column) answers from parts may be off "
-    "by many posterior deviations; a note says so if it is seen."
+    "With a wrong model (a line fitted to a curve, or skewed errors that grow with a column) answers from parts may be "
+    "off by many posterior deviations; a note says so if it is seen."
 )
 
 

@@ -156,13 +156,12 @@ def fit(
         if family == "gaussian" and exposure:
             raise typer.BadParameter("--exposure is of families of counts and shares. Add --family.")
         if family != "gaussian":
-            if ml or intervals or report or prior or any(laws.values()):
+            if ml or prior or any(laws.values()):
                 raise typer.BadParameter(
-                    "--ml, --intervals, --report, --prior, --residual-by, --series and --time are of the gaussian "
-                    "family. Drop them."
+                    "--ml, --prior, --residual-by, --series and --time are of the gaussian family. Drop them."
                 )
-            columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts)}
-            _fit_general(formula, data, as_json=as_json, family=family, **columns)
+            columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts), "family": family}
+            _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=columns)
             return
         if prior is not None:
             if ml or intervals or report or weights or contrasts or any(laws.values()):
@@ -200,7 +199,8 @@ def _contrasts(given: list[str] | None) -> str | dict[str, str] | None:
 def _fit(
     formula: str, data: Path, *, intervals: bool, as_json: bool, report: Path | None, asked: dict[str, Any]
 ) -> None:
-    from discreet.lmm import MixedWarning, mixed
+    from discreet.lmm import MixedWarning
+    from discreet.models import mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
@@ -267,16 +267,6 @@ def _draw(formula: str, data: Path, *, as_json: bool, declared: str, asked: dict
     if "ledger" not in asked:
         typer.echo(UNCOUNTED, err=True)
     typer.echo(json.dumps(drawn.to_dict(), indent=2) if as_json else drawn.summary())
-
-
-def _fit_general(formula: str, data: Path, *, as_json: bool, **asked: Any) -> None:
-    from discreet.lmm import MixedWarning
-    from discreet.lmm.generalised import generalised
-
-    with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", MixedWarning)
-        found = generalised(formula, data, **asked)
-    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:

@@ -45,7 +45,8 @@ FAR = 100.0  # standard deviations between a guess and the mean: four digits of 
 class CellSums:
     """Codes of each cell, and `total(a, b)`: the sum over a cell's rows of the product of two monomials.
 
-    `others` are the codes of what the second is evaluated at, where that is another row.
+    `others` are the codes of what the second is evaluated at, where that is another row. `whole` are the rows
+    themselves where they are in memory, and `weights` how often each counts.
     """
 
     count: int
@@ -53,16 +54,22 @@ class CellSums:
     codes: Codes = field(repr=False)
     total: Callable[[Monomial, Monomial], Vector] = field(repr=False)
     others: Codes | None = field(default=None, repr=False)
+    whole: ModelRows | None = field(default=None, repr=False)
+    weights: Vector | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: ModelRows) -> CellSums:
         """Each row its own cell."""
-        return cls(rows.count, rows.count, rows.codes, rows.product)
+        return cls(rows.count, rows.count, rows.codes, rows.product, whole=rows)
 
     @classmethod
     def weighted(cls, rows: ModelRows, weights: Vector) -> CellSums:
         """Each row its own cell, counted as often as its weight says."""
-        return cls(rows.count, rows.count, rows.codes, lambda a, b: rows.product(a, b) * weights)
+
+        def total(a: Monomial, b: Monomial) -> Vector:
+            return rows.product(a, b) * weights
+
+        return cls(rows.count, rows.count, rows.codes, total, whole=rows, weights=weights)
 
     @classmethod
     def paired(cls, rows: ModelRows, others: ModelRows) -> CellSums:
@@ -84,7 +91,7 @@ def cells_of(rows: ModelRows, layout: Layout, levels: Levels) -> CellSums:
     used = np.flatnonzero(counts)
     codes = np.unravel_index(used, [len(levels[column]) for column in layout.coded])
     sums = _Counted(rows, cell, counts, used)
-    return CellSums(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total)
+    return CellSums(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total, whole=rows)
 
 
 @dataclass(frozen=True)

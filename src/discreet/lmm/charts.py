@@ -13,11 +13,12 @@ from discreet.faults import Argument
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
+    from discreet.lmm.general_fit import GeneralisedFit
 
 NORMAL_95 = 1.959963984540054
 
 
-def effects_chart(fit: MixedFit, group: str | None) -> Chart:
+def effects_chart(fit: MixedFit | GeneralisedFit, group: str | None) -> Chart:
     """EBLUPs of every level with 95 % prediction intervals, smallest first; one panel per effect of the term."""
     terms = fit.effects
     name = group or next(iter(terms))
@@ -28,7 +29,8 @@ def effects_chart(fit: MixedFit, group: str | None) -> Chart:
             about="group",
         )
     at = list(terms).index(name)
-    term, (variance, _) = fit.random[at], fit.effect_variances[at]
+    known = fit.effect_variances[at]
+    term, variance = fit.random[at], known[0] if isinstance(known, tuple) else known
     values = []
     for column, effect in enumerate(term.names):
         half = NORMAL_95 * np.sqrt(variance[:, column, column])
@@ -55,7 +57,7 @@ def effects_chart(fit: MixedFit, group: str | None) -> Chart:
     )
 
 
-def residuals_chart(fit: MixedFit, sample: int) -> Chart:
+def residuals_chart(fit: MixedFit | GeneralisedFit, sample: int) -> Chart:
     """Pearson residuals against fitted values; beyond `sample` rows, evenly spaced ones."""
     fitted, residual = fit.fitted, fit.residuals("pearson")
     at = np.linspace(0, len(fitted) - 1, min(sample, len(fitted))).astype(np.int64)

@@ -101,8 +101,8 @@ class Elimination:
 
     @property
     def bytes(self) -> float:
-        """Memory of a factor with its inverse, and of the places."""
-        return 8.0 * (2 * self.core**2 + 6 * sum(len(step.first) for step in self.rounds))
+        """Memory of a factor with its inverse, and of the places, with what finding them takes."""
+        return 8.0 * (2 * self.core**2 + 10 * sum(len(step.first) for step in self.rounds))
 
     def factor(self, diagonal: Vector, entries: Vector) -> Factored:
         """Factor the matrix; `LinAlgError` where it is not positive definite."""

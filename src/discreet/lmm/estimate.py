@@ -21,12 +21,13 @@ from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of,
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, log_total
 from discreet.lmm.gram import gram_of, moments_of, products
+from discreet.lmm.memory import refuse_matrices
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.reml import independent
 from discreet.lmm.residuals import Fitted, ResidualLaw, Strata, read_series, read_strata
-from discreet.lmm.solution import Solution, refuse_matrices, solve
+from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import FitError
-from discreet.lmm.families import FamilyName, mean_count
+from discreet.lmm.families import FamilyName, family, mean_count
 from discreet.lmm.likelihood_fit import one_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ def residuals(fit: GeneralisedFit, kind: Kind) -> Vector:
     return np.asarray(root * np.sign(y - mean) * np.sqrt(np.maximum(_deviance(fit.family, y, mean, fit.own), 0.0)))
 
 
+def zeros_of(fit: GeneralisedFit) -> tuple[float, float]:
+    """The share of counts that are zero, and the share that the fit expects."""
+    none = family(fit.family).law(np.zeros(fit.rows), fit.link, fit.centred[2]).density
+    weights = fit.fitted_rows.weights
+    return float(np.average(fit.response == 0, weights=weights)), float(np.average(np.exp(none), weights=weights))
+
+
 def _variance(fit: GeneralisedFit, mean: Vector) -> Vector:
     if fit.family == "binomial":
         return mean * (1 - mean)
@@ -42,19 +49,19 @@ def _variance(fit: GeneralisedFit, mean: Vector) -> Vector:
     return np.asarray(spread * (1 - zeros) + count**2 * zeros * (1 - zeros))
 
 
-def _deviance(family: FamilyName, y: Vector, mean: Vector, own: Mapping[str, float]) -> Vector:
+def _deviance(name: FamilyName, y: Vector, mean: Vector, own: Mapping[str, float]) -> Vector:
     """Twice what the log-density of each row lacks to its highest value."""
     from scipy.special import xlogy
 
-    if family == "binomial":
+    if name == "binomial":
         return np.asarray(2 * (xlogy(y, y / mean) + xlogy(1 - y, (1 - y) / (1 - mean))))
-    if family == "poisson":
+    if name == "poisson":
         return np.asarray(2 * (xlogy(y, y / mean) - (y - mean)))
-    if family == "negative-binomial":
+    if name == "negative-binomial":
         size = own["size"]
         return np.asarray(2 * (xlogy(y, y / mean) - (y + size) * np.log((y + size) / (mean + size))))
     raise FitError(
-        f"Residuals of the deviance were asked of family {family!r}.",
+        f"Residuals of the deviance were asked of family {name!r}.",
         "A zero that may be an extra one has no expectation of its own to be compared with.",
         'Use kind="pearson", whose spread includes the extra zeros.',
         about="kind",

@@ -23,6 +23,7 @@ from discreet.lmm.general_precision import effect_variances
 from discreet.lmm.laplace import Problem, Term, mode
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.matrix import dense
+from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
@@ -74,6 +75,7 @@ def generalised(
     refuse_values(law, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
+    refuse_memory(problem.pattern, beside=1)
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(back.named.tolist()))
     notes = [*left_out, *design.notes]
     if dropped:

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.formula.design import ONE, Design, Levels, Piece, RandomDesign
+from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
+from discreet.lmm.matrix import dense
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Coupling, Gram
+
+PAIRS = 2_000  # of pieces: beyond it their products are of matrices
+CHUNK = 8_192  # rows at a time
 
 
 def moments_of(cells: CellSums, design: Design) -> Moments:
@@ -20,7 +25,8 @@ def moments_of(cells: CellSums, design: Design) -> Moments:
     grouping = design.random[0].grouping
     group = grouping.codes(cells.codes)
     per_group = grouped_products(cells, group, len(grouping), intercept, (*intercept, *fixed, *response), levels)[:, 0]
-    joint = products(cells, (*fixed, *response), (*fixed, *response), levels)
+    columns = (*fixed, *response)
+    joint = products(cells, columns, columns, levels)
     return Moments(
         n=per_group[:, 0],
         Sx=per_group[:, 1:-1],
@@ -59,9 +65,30 @@ def _crossed(
 
 
 def products(cells: CellSums, left: Sequence[Piece], right: Sequence[Piece], levels: Levels) -> Matrix:
-    """`left' right`, both sets of columns summed over all rows."""
+    """`left' right`, both sets of columns summed over all rows.
+
+    Of many pieces, as a spline of many degrees has, the rows are multiplied: sums of all pairs would be kept by cell.
+    """
+    if cells.whole is not None and len(left) * len(right) > PAIRS:
+        return _by_rows(cells.whole, cells.weights, left, right, levels)
     found: Matrix = grouped_products(cells, np.zeros(cells.count, dtype=np.int64), 1, left, right, levels)[0]
     return found
+
+
+def _by_rows(
+    rows: ModelRows, weights: Vector | None, left: Sequence[Piece], right: Sequence[Piece], levels: Levels
+) -> Matrix:
+    """`left' right` from the rows, a part of them at a time."""
+    total: Matrix | None = None
+    for start in range(0, rows.count, CHUNK):
+        at = np.arange(start, min(start + CHUNK, rows.count))
+        part = rows.take(at)
+        A = dense(part, left, levels)
+        B = A if right is left else dense(part, right, levels)
+        product = A.T @ (B if weights is None else B * weights[at, None])
+        total = product if total is None else total + product
+    assert total is not None
+    return total
 
 
 def grouped_products(

@@ -16,11 +16,11 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
+from discreet.lmm.memory import refuse_memory
 from discreet.lmm.solution import (
     Solution,
     exact_fit_refused,
     in_units,
-    refuse_memory,
     search,
     solution_at,
     standardised,

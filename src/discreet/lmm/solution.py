@@ -6,11 +6,9 @@ else by a quasi-Newton search over theta (`sparse`). No names, no frames.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from discreet.errors import FitError
 from discreet.lmm import reml as one
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
+from discreet.lmm.memory import refuse_memory
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Eliminated, Gram
 
@@ -220,39 +219,6 @@ def _relative_steps(theta: Vector) -> dict[str, object]:
     steps = np.diag(np.maximum(np.abs(theta), 1.0) / 2)
     simplex = np.vstack([theta, theta + steps])
     return {"initial_simplex": simplex, "xatol": 1e-7 * np.abs(theta).max(), "fatol": FLAT / 10, "maxiter": 500}
-
-
-def refuse_memory(gram: Gram) -> None:
-    """Refuse a factor that would not fit into this machine's free memory, before it is tried."""
-    needed, free = gram.elimination.bytes, free_memory()
-    if needed > free:
-        raise FitError(
-            f"The {gram.effects:,} random effects leave a dense core of {gram.elimination.core:,}, which needs about "
-            f"{needed / 2**30:.1f} GiB of memory.",
-            f"{free / 2**30:.1f} GiB are free.",
-            "Leave a random term out, group rows more coarsely, or use a machine with more memory.",
-            about="formula",
-        )
-
-
-def refuse_matrices(columns: int, needed: float) -> None:
-    """Refuse matrices of a model's columns that would not fit into this machine's free memory, before they are made."""
-    if needed > (free := free_memory()):
-        raise FitError(
-            f"The model has {columns:,} columns, whose matrices need about {needed / 2**30:.1f} GiB of memory.",
-            f"{free / 2**30:.1f} GiB are free.",
-            "Give a factor of many levels a random effect, such as (1 | firm), or join its levels.",
-            about="formula",
-        )
-
-
-def free_memory() -> float:
-    """Bytes that are free on this machine, or all of its memory where it does not say."""
-    try:
-        with Path("/proc/meminfo").open() as lines:
-            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if hasattr(os, "sysconf") else np.inf
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The page of a plain mixed fit: estimates with tests, residuals, quantiles, effects and influential rows.
+"""The page of a fit: estimates with tests, residuals, effects, and quantiles and influential rows of a linear one.
 
 It shows rows and levels of the data, so it is for the holder of the data; it is not a release.
 """
@@ -9,47 +9,68 @@ import numpy as np
 
 from discreet.lmm.charts import effects_chart, quantiles_chart, residuals_chart
 from discreet.lmm.fit import MixedFit
+from discreet.lmm.general_fit import GeneralisedFit
+from discreet.lmm.general_residuals import zeros_of
 from discreet.lmm.influence import influential
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 
 SAMPLE = 2000  # points of a chart
 MANY_ROWS = 200_000  # beyond it leverage is left out: it needs a pass of solves over all rows
+HELD = Note("limitation", "This page shows rows and levels of the data. It is for those who hold them, and no release.")
 
 
-def fit_page(fit: MixedFit) -> Page:
+def fit_page(fit: MixedFit | GeneralisedFit) -> Page:
     """Everything an analyst looks at before believing a fit."""
-    tests = [
-        {"effect": name, "estimate": t.estimate, "std. error": t.std_error, "df": t.df, "t": t.t, "p": t.p}
-        for name, t in fit.tests().items()
+    return _linear(fit) if isinstance(fit, MixedFit) else _general(fit)
+
+
+def _general(fit: GeneralisedFit) -> Page:
+    """Of counts and shares: their spread beside the family's takes the place of normal quantiles."""
+    residual = fit.residuals("pearson")
+    spread = float(residual @ residual) / max(fit.rows - len(fit.names), 1)
+    zeros = ""
+    if fit.family != "binomial":
+        seen, expected = zeros_of(fit)
+        zeros = f" {100 * seen:.2f} % of counts are zero; the fit expects {100 * expected:.2f} %."
+    blocks: list[Block] = [
+        HELD,
+        Code(fit.summary()),
+        Heading("Tests of fixed effects"),
+        Prose("Tests are normal, on the scale of the link."),
+        _tests(fit, "z"),
+        Heading("Residuals"),
+        Prose(
+            f"Squares of Pearson residuals are {spread:.3g} for each row beyond the fixed effects. Effects that were "
+            f"fitted to the rows pull this below one; far above one, rows vary more than the family.{zeros}"
+        ),
+        _residuals(fit),
+        *_effects(fit),
     ]
+    return Page(
+        f"Fit of {fit.formula}", blocks, f"A mixed model of family {fit.family} and what its residuals say of it."
+    )
+
+
+def _linear(fit: MixedFit) -> Page:
     residual = fit.residuals("pearson")
     far = float(np.mean(np.abs(residual) > 3))
     blocks: list[Block] = [
-        Note(
-            "limitation", "This page shows rows and levels of the data. It is for those who hold them, and no release."
-        ),
+        HELD,
         Code(fit.summary()),
         Heading("Tests of fixed effects"),
         Prose("Degrees of freedom are Satterthwaite's, as lmerTest gives them."),
-        Table.of(tests, "Fixed effects with tests"),
+        _tests(fit, "t"),
         Heading("Residuals"),
         Prose(f"{100 * far:.2f} % of Pearson residuals are beyond 3; a normal law has 0.27 %."),
-        Figure(
-            residuals_chart(fit, SAMPLE),
-            "Pearson residuals against fitted values, one point for each row.",
-            "Residuals against fitted values",
-        ),
+        _residuals(fit),
         Figure(
             quantiles_chart(fit, SAMPLE),
             "Sorted Pearson residuals against quantiles of the normal law, with the line where both are equal.",
             "Residuals against normal quantiles",
         ),
-        Heading("Random effects"),
+        *_effects(fit),
+        Heading("Influential rows"),
     ]
-    for name in fit.effects:
-        alt = f"Predicted effects of the levels of {name}, sorted, with 95 % prediction intervals."
-        blocks.append(Figure(effects_chart(fit, name), alt, f"Effects of {name}"))
-    blocks.append(Heading("Influential rows"))
     chosen = influential(fit)
     columns = {"residual": residual, "fitted": fit.fitted}
     if fit.rows <= MANY_ROWS:
@@ -60,3 +81,29 @@ def fit_page(fit: MixedFit) -> Page:
     ]
     blocks.append(Table.of(rows, "Rows chosen for a closer look, by the rule of Abowd, Schneider and Vilhuber (2012)"))
     return Page(f"Fit of {fit.formula}", blocks, "A linear mixed model and what its residuals say of it.")
+
+
+def _tests(fit: MixedFit | GeneralisedFit, statistic: str) -> Table:
+    rows = [
+        {"effect": name, "estimate": test.estimate, "std. error": test.std_error}
+        | ({"df": test.df} if statistic == "t" else {})
+        | {statistic: test.t, "p": test.p}
+        for name, test in fit.tests().items()
+    ]
+    return Table.of(rows, "Fixed effects with tests")
+
+
+def _residuals(fit: MixedFit | GeneralisedFit) -> Figure:
+    return Figure(
+        residuals_chart(fit, SAMPLE),
+        "Pearson residuals against fitted values, one point for each row.",
+        "Residuals against fitted values",
+    )
+
+
+def _effects(fit: MixedFit | GeneralisedFit) -> list[Block]:
+    blocks: list[Block] = [Heading("Random effects")]
+    for name in fit.effects:
+        alt = f"Predicted effects of the levels of {name}, sorted, with 95 % prediction intervals."
+        blocks.append(Figure(effects_chart(fit, name), alt, f"Effects of {name}"))
+    return blocks

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from discreet.cli.fit import fit
 from discreet.errors import BudgetExceeded, DataError, FormulaError, PrivacyError
 from discreet.ledger import Ledger
-from discreet.lmm import mixed
+from discreet.lmm import MixedWarning, mixed
+from discreet.lmm.general_residuals import zeros_of
+from discreet.lmm.generalised import generalised
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 
@@ -229,5 +231,13 @@ def test_families_of_counts(panel: dict, tmp_path: Path) -> None:
     given = ["n ~ t + (1 | g)", str(tmp_path / "counts.parquet"), "--family", "poisson"]
     found = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
     assert found["family"] == "poisson" and found["rows"] == len(counts["n"])
-    for wrong in (["--ml"], ["--report", "r.html"], ["--epsilon", "1", "--weights", "t"]):
+    page = tmp_path / "report.html"
+    done = CliRunner().invoke(app, [*given, "--report", str(page), "--intervals"])  # red before: both were refused
+    assert done.exit_code == 0 and "sd_(Intercept)|g" in done.stdout
+    text = page.read_text(encoding="utf-8")
+    with pytest.warns(MixedWarning, match="singular"):
+        known = generalised("n ~ t + (1 | g)", counts, family="poisson")
+    assert zeros_of(known) == pytest.approx((np.mean(counts["n"] == 0), np.exp(-known.fitted).mean()))
+    assert "Effects of g" in text and "Tests are normal" in text and "of counts are zero; the fit expects" in text
+    for wrong in (["--ml"], ["--epsilon", "1", "--weights", "t"]):
         assert CliRunner().invoke(app, [*given, *wrong]).exit_code == 2

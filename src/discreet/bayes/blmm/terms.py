@@ -20,6 +20,7 @@ from discreet.bayes.blmm.gibbs import Chains, ConvergenceWarning, judged
 from discreet.bayes.blmm.prior import Prior
 from discreet.bayes.blmm.variance_prior import VariancePrior
 from discreet.errors import DataError, FitError
+from discreet.lmm.memory import refuse_draws
 from discreet.lmm.sparse import Eliminated, Gram, after, eliminate
 
 DF, WIDER = 5.0, 1.2  # of the t law of proposals, and its scale beside the posterior's
@@ -144,6 +145,7 @@ def sample(
             "Use draws=1000.",
             about="draws",
         )
+    refuse_draws(model.gram.p + model.gram.effects, draws, chains)
     rng, (mode, scale) = np.random.default_rng(rng), model.peak
     p, effects, k = model.gram.p, model.gram.effects, len(model.laws)
     beta, u, variances = np.empty((chains, draws, p)), np.empty((chains, draws, effects)), np.empty((chains, draws, k))

@@ -1,0 +1,80 @@
+"""What does not fit into the free memory is refused with its size before it is tried."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import FitError
+from discreet.lmm import memory
+from faults_of import about
+
+CROSSED = "y ~ 1 + (1 | g) + (1 | h)"
+
+
+@pytest.fixture
+def crossed() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return {"y": rng.poisson(3, 900), "g": rng.integers(0, 60, 900), "h": rng.integers(0, 60, 900)}
+
+
+@pytest.mark.parametrize("asked", [{}, {"family": "poisson"}, {"residual_by": "s"}, {"prior": {"sd": 10}}])
+def test_a_factor_that_does_not_fit_is_refused_before_it_is_tried(
+    asked: dict[str, str], crossed: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red before for counts: a bare MemoryError of 5.8 GiB with 60,000 x 60,000 levels."""
+    monkeypatch.setattr(memory, "free_memory", lambda: 2e4)
+    monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
+    monkeypatch.setattr("discreet.lmm.elimination.Elimination.factor", lambda *_: pytest.fail("it was tried"))
+    with pytest.raises(FitError, check=about("formula")):
+        dc.mixed(CROSSED, crossed | {"s": crossed["g"] % 2}, **asked)  # type: ignore[call-overload]
+
+
+def test_draws_that_do_not_fit_are_refused_before_the_first(
+    crossed: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 chains of 2,000 draws of 121 effects are 7.7 MB. Red before: a bare MemoryError at 120,000 effects."""
+    monkeypatch.setattr(memory, "free_memory", lambda: 7e6)
+    monkeypatch.setattr("discreet.bayes.blmm.terms._Step", lambda *_: pytest.fail("it was tried"))
+    with pytest.raises(FitError, check=about("draws")):
+        dc.mixed(CROSSED, crossed, prior={"sd": 10})
+
+
+def test_a_limit_of_the_process_is_known() -> None:
+    """`ulimit -v`. Red before: only the machine's free memory was."""
+    script = (
+        "import resource; from discreet.lmm.memory import free_memory;"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30,) * 2); print(free_memory())"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert 0 < float(found) < 3 * 2**30
+
+
+def test_a_limit_of_a_container_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read from files is given back when asked for."""
+    for name, text in {"max": "1000000\n", "current": "900000\n", "stat": "anon 5\ninactive_file 50000\n"}.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    monkeypatch.setattr(memory, "CONTROL", tmp_path)
+    assert memory.free_memory() == 150_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_memory() > 1e6
+
+
+@pytest.mark.parametrize("asked", [{}, {"weights": "w"}])
+def test_a_wide_spline_keeps_no_sums_of_pairs(asked: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are multiplied, with the numbers of sums by cell. Red before: 900 columns and 60,000 groups took 195 GB."""
+    rng = np.random.default_rng(4)
+    x, g = rng.normal(size=600), rng.integers(0, 90, 600)
+    data = {"x": x, "g": g, "y": np.sin(x) + rng.normal(size=90)[g] + rng.normal(size=600), "w": 1 + g % 3}
+    formula = "y ~ ns(x, 6) + (1 | g)"
+    kept = dc.mixed(formula, data, **asked)  # type: ignore[call-overload]
+    monkeypatch.setattr("discreet.lmm.gram.PAIRS", 10)
+    monkeypatch.setattr("discreet.lmm.gram.CHUNK", 128)
+    found = dc.mixed(formula, data, **asked)  # type: ignore[call-overload]
+    assert found.criterion == pytest.approx(kept.criterion, rel=1e-12)
+    np.testing.assert_allclose(found.beta, kept.beta, rtol=1e-8)

@@ -2,5 +2,5 @@
 
 `formula` reads the text, `design` lays out columns and groups, `basis` makes curves of a column, `rows` reads and codes
 them from any frame; `arithmetic` makes columns of columns, `dots` says what a dot stands for,
-`contrasts` how levels are coded, `source` opens the data.
+`contrasts` how levels are coded, `source` opens the data, `memory` refuses columns that would not fit.
 """

@@ -22,6 +22,7 @@ from discreet.formula.basis import NaturalSplines, Polynomials, Splines
 from discreet.formula.contrasts import Contrasts, with_contrasts
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
+from discreet.formula.memory import refuse_matrices
 from discreet.frames import collect, missing, working
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
 
 DISTANT = 3.0
+COPIES = 3  # of the columns while a basis is made
 SIZES = ("log_size", "size_class")  # functions of a group: of the number of its rows
 
 
@@ -242,6 +244,8 @@ def read_rows(
             levels[column] = labels
         codes[column] = found
     values, states = {}, dict(known.states) if known else {}
+    columns = len({atom for m in layout.monomials for atom in m.atoms if atom[0] in needed})
+    refuse_matrices(columns, 8.0 * COPIES * count * columns)
     for factor in numeric:
         raw = _numbers(arrow[factor.column], factor)
         if not known:

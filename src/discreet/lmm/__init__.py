@@ -29,7 +29,7 @@ laplace    likelihoods of generalised mixed models: Laplace's approximation with
 likelihood the best parameters of a generalised mixed model
 likelihood_fit what every fit by maximum likelihood has: effects by name, criteria, simulated responses, its data
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
-memory     what a model would need of memory, and what this process may still take
+memory     factors and draws that would not fit into the free memory: refused before they are tried
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula
 pencil     a Gram matrix that is a weighted sum of others, and the fit over theta and what the weights depend on

@@ -15,13 +15,13 @@ from discreet.faults import Argument
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import ONE, Design, Piece
 from discreet.formula.formula import Formula
+from discreet.formula.memory import refuse_matrices
 from discreet.formula.rows import Learned, ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, log_total
 from discreet.lmm.gram import gram_of, moments_of, products
-from discreet.lmm.memory import refuse_matrices
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.pencil import combined, solve_parts
@@ -233,7 +233,7 @@ def refuse_wide(design: Design, *, rows: int = 0) -> None:
     """Refuse more columns than memory holds: of sums by group, of products of columns, and at every row if asked."""
     p, random = len(design.names), [(len(term.grouping), len(term.names)) for term in design.random]
     sums = 3 * p**2 + sum(2 * levels * q * (p + 1 + q) for levels, q in random)
-    at_rows = rows * (3 * p + 2 * sum(q for _, q in random))
+    at_rows = rows * (5 * p + 2 * sum(q for _, q in random))
     refuse_matrices(p + sum(q for _, q in random), 8.0 * (at_rows or sums))
 
 

@@ -254,7 +254,7 @@ def test_more_columns_than_memory_are_refused_before_they_are_made(
     n = 900
     data = {"y": rng.poisson(2, n), "g": rng.integers(0, 90, n), "b": np.arange(n) % 2, "f": np.arange(n) % 300}
     data["f"] = np.array([f"f{level}" for level in data["f"]])
-    monkeypatch.setattr("discreet.lmm.memory.free_memory", lambda: 1e6)
+    monkeypatch.setattr("discreet.formula.memory.free_memory", lambda: 1e6)
     for maker in ("estimate._statistics", "generalised._problem"):
         monkeypatch.setattr(f"discreet.lmm.{maker}", lambda *_, **__: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):

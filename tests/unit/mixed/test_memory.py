@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import FitError
+from discreet.formula import memory as columns
 from discreet.lmm import memory
 from faults_of import about
 
@@ -48,7 +49,7 @@ def test_draws_that_do_not_fit_are_refused_before_the_first(
 def test_a_limit_of_the_process_is_known() -> None:
     """`ulimit -v`. Red before: only the machine's free memory was."""
     script = (
-        "import resource; from discreet.lmm.memory import free_memory;"
+        "import resource; from discreet.formula.memory import free_memory;"
         "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30,) * 2); print(free_memory())"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
@@ -59,10 +60,21 @@ def test_a_limit_of_a_container_is_known(tmp_path: Path, monkeypatch: pytest.Mon
     """What was read from files is given back when asked for."""
     for name, text in {"max": "1000000\n", "current": "900000\n", "stat": "anon 5\ninactive_file 50000\n"}.items():
         (tmp_path / f"memory.{name}").write_text(text)
-    monkeypatch.setattr(memory, "CONTROL", tmp_path)
-    assert memory.free_memory() == 150_000
+    monkeypatch.setattr(columns, "CONTROL", tmp_path)
+    assert columns.free_memory() == 150_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_memory() > 1e6
+    assert columns.free_memory() > 1e6
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson"])
+def test_a_spline_that_does_not_fit_is_refused_before_it_is_made(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """60,000 rows and 900 columns. Red before: a bare MemoryError within a limit of 3 GiB."""
+    rng = np.random.default_rng(5)
+    data = {"x": rng.normal(size=600), "y": rng.poisson(3, 600), "g": np.arange(600) % 9}
+    monkeypatch.setattr(columns, "free_memory", lambda: 1e5)
+    monkeypatch.setattr("discreet.formula.rows._apply", lambda *_: pytest.fail("it was made"))
+    with pytest.raises(FitError, check=about("formula")):
+        dc.mixed("y ~ ns(x, 30) + (1 | g)", data, family=family)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("asked", [{}, {"weights": "w"}])

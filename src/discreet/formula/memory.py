@@ -1,4 +1,4 @@
-"""What this process may still take of memory; columns of a model that would not fit are refused before they are made."""
+"""What this process may still take of memory. Columns of a model that would not fit are refused before they exist."""
 
 from __future__ import annotations
 

@@ -6,8 +6,19 @@ new <- d[c(1, 8, 1, 8), ]; new$g <- c("0", "5", "new", "new"); new$h <- c("2", "
 tight <- glmmTMBControl(optimizer = optim, optArgs = list(method = "BFGS"), optCtrl = list(maxit = 2000, reltol = 1e-16))
 quiet <- function(value) suppressWarnings(suppressMessages(value))
 predicted <- function(m, type, ...) { p <- predict(m, type = type, se.fit = TRUE, ...); list(value = unname(p$fit), error = unname(p$se.fit)) }
+# Ends of a profile interval: glmmTMB's likelihood, but a root to eleven digits (its own uniroot stops at 1e-4 standard errors)
+roots <- function(m, parm) {
+  best <- m$obj$env$last.par.best[-m$obj$env$random]; error <- sqrt(diag(vcov(m, full = TRUE)))[parm]
+  short <- function(value) {
+    at <- function(rest) replace(replace(best, seq_along(best)[-parm], rest), parm, value)
+    found <- nlminb(best[-parm], function(rest) m$obj$fn(at(rest)), function(rest) m$obj$gr(at(rest))[-parm],
+                    control = list(rel.tol = 1e-14, x.tol = 1e-12, iter.max = 500, eval.max = 500))
+    found$objective - m$fit$objective - qchisq(.95, 1) / 2
+  }
+  sapply(c(-1, 1), function(side) quiet(uniroot(short, sort(best[parm] + side * c(.5, 6) * error), tol = 1e-11))$root)
+}
 of_tmb <- function(m) {
-  ends <- function(parm) as.numeric(quiet(confint(m, parm = parm, method = "uniroot")[1, 1:2]))
+  ends <- function(parm) roots(m, parm)
   sds <- names(m$obj$par) == "theta"; scalar <- sum(sds) == length(VarCorr(m)$cond)
   list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)$cond), se = unname(sqrt(diag(vcov(m)$cond))),
        covariance = lapply(VarCorr(m)$cond, function(v) unname(unclass(v)[seq_len(nrow(v)), , drop = FALSE])),
@@ -19,15 +30,26 @@ of_tmb <- function(m) {
 }
 tmb <- function(formula, family, ...) of_tmb(quiet(glmmTMB(formula, d, family = family, control = tight, ...)))
 bobyqa <- glmerControl(optimizer = "bobyqa", tolPwrss = 1e-13, optCtrl = list(rhoend = 1e-9, maxfun = 1e5), check.conv.grad = "ignore")
-of_glmer <- function(m) list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)), deviance = unname(residuals(m, "deviance"))[1:9])
+# glmmTMB's log-likelihood at glmer's estimates: a judge of both searches
+judged <- function(m, t) {
+  theta <- lapply(names(VarCorr(t)$cond), function(group) {
+    s <- attr(VarCorr(m)[[group]], "stddev"); r <- attr(VarCorr(m)[[group]], "correlation")
+    c(log(s), if (length(s) == 2) r[1, 2] / sqrt(1 - r[1, 2]^2)) })
+  -as.numeric(t$obj$fn(c(fixef(m), unlist(theta))))
+}
+of_glmer <- function(formula, family) {
+  m <- glmer(formula, d, family, control = bobyqa)
+  found_by_glmer(m, judged(m, quiet(glmmTMB(formula, d, family = family, control = tight))))
+}
+found_by_glmer <- function(m, judged) list(loglik = as.numeric(logLik(m)), judged = judged, fixed = unname(fixef(m)), deviance = unname(residuals(m, "deviance"))[1:9])
 careful <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = .2, rhoend = 1e-10, maxfun = 1e5), calc.derivs = TRUE)
 linear <- function(formula) {
   m <- quiet(lmerTest::lmer(formula, d, control = careful)); plain <- quiet(lme4::lmer(formula, d, control = careful))
   table <- as.data.frame(coef(summary(m))); k <- length(fixef(m))
   list(df = table$df, t = table[["t value"]], p = table[["Pr(>|t|)"]], contrast = as.list(contest1D(m, c(1, 2, rep(0, k - 2)))[1, ]),
        wald = unname(confint(plain, parm = "beta_", method = "Wald")),
-       profile = unname(quiet(confint(plain, parm = "beta_", method = "profile"))),
-       sds = unname(quiet(confint(plain, parm = "theta_", method = "profile", oldNames = FALSE))))
+       profile = unname(quiet(confint(plain, parm = "beta_", method = "profile", delta.cutoff = 1 / 64, maxpts = 2000))),
+       sds = unname(quiet(confint(plain, parm = "theta_", method = "profile", oldNames = FALSE, delta.cutoff = 1 / 64, maxpts = 2000))))
 }
 weighted <- function(formula) {
   m <- quiet(lme4::lmer(formula, d, weights = e, control = careful)); v <- as.data.frame(VarCorr(m))
@@ -48,9 +70,10 @@ answers <- list(
     "zero-inflated-poisson" = tmb(zip ~ x + (1 | g), poisson, ziformula = ~1),
     "zero-inflated-negative-binomial" = tmb(zinb ~ x + (1 | g), nbinom2, ziformula = ~1)),
   glmer = list(
-    "binomial" = of_glmer(glmer(yes ~ x + (1 | g) + (1 | h), d, binomial, control = bobyqa)),
-    "trials" = of_glmer(glmer(share ~ x + (x | g), d, binomial, weights = trials, control = bobyqa)),
-    "poisson" = of_glmer(glmer(count ~ x + offset(log(e)) + (x | g) + (1 | h), d, poisson, control = bobyqa))),
+    "binomial" = of_glmer(yes ~ x + (1 | g) + (1 | h), binomial),
+    "trials" = found_by_glmer(trials <- glmer(share ~ x + (x | g), d, binomial, weights = trials, control = bobyqa),
+      judged(trials, quiet(glmmTMB(share ~ x + (x | g), d, family = binomial, weights = d$trials, control = tight)))),
+    "poisson" = of_glmer(count ~ x + offset(log(e)) + (x | g) + (1 | h), poisson)),
   linear = list("y ~ x + z + (1 | g)" = linear(y ~ x + z + (1 | g)), "y ~ x + (x | g)" = linear(y ~ x + (x | g)), "y ~ x + (1 | g) + (1 | h)" = linear(y ~ x + (1 | g) + (1 | h))),
   weights = weighted(y ~ x + (1 | g) + (1 | h)),
   strata = law(lme(uneven ~ x, d, ~ 1 | g, weights = varIdent(form = ~ 1 | s), control = long)),

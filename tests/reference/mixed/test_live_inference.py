@@ -1,7 +1,7 @@
 """R runs beside us on data made a moment ago: families, laws of residuals, and every quantity of inference.
 
-`SEED=7 pytest tests/reference/mixed/test_live_inference.py` takes other data. Where a tolerance is wider than 1e-5, R's
-own search or root ends there, as its name says.
+`SEED=11 pytest tests/reference/mixed/test_live_inference.py` takes other data. All agree to 1e-5 where R is asked to go
+on: `live_inference.R` has finer profiles of lme4 and a root of glmmTMB's profiles that does not stop early.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ from discreet.lmm import compare
 
 pytestmark = [pytest.mark.live_r, pytest.mark.full_size]
 CLOSE = 1e-5
-GLMER = 2e-4  # of a standard error or more: its search ends there, and its likelihood is below ours
-ROOT = 3e-4  # standard errors: glmmTMB's uniroot
-SPLINE = 2e-3  # standard errors: lme4 interpolates its profiles by splines
-OF_DF = 2e-4  # lmerTest takes second derivatives by differences of values
 GROUPS, ROWS = 24, 720
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "binomial": ("yes ~ x + (1 | g) + (1 | h)", {"family": "binomial"}),
@@ -89,22 +85,22 @@ def test_families_are_glmmtmbs(case: str, data: pa.Table, theirs: dict[str, Any]
     fit, other = dc.mixed(formula, data, **asked), theirs["families"][case]
     assert -1e-8 <= fit.loglik - other["loglik"] < 1e-5
     np.testing.assert_allclose(fit.beta, other["fixed"], rtol=CLOSE, atol=CLOSE)
-    np.testing.assert_allclose(list(fit.se.values()), other["se"], rtol=10 * CLOSE)
+    np.testing.assert_allclose(list(fit.se.values()), other["se"], rtol=CLOSE)
     for term in fit.random:
-        np.testing.assert_allclose(term.covariance, other["covariance"][term.group], rtol=5 * CLOSE, atol=CLOSE)
+        np.testing.assert_allclose(term.covariance, other["covariance"][term.group], rtol=CLOSE, atol=CLOSE)
     if "size" in fit.own:
-        assert fit.own["size"] == pytest.approx(other["size"], rel=5 * CLOSE)
+        assert fit.own["size"] == pytest.approx(other["size"], rel=CLOSE)
     if "extra zeros" in fit.own:
-        assert fit.own["extra zeros"] == pytest.approx(other["zeros"], rel=5 * CLOSE)
+        assert fit.own["extra zeros"] == pytest.approx(other["zeros"], rel=CLOSE)
     for kind in ("response", "pearson"):
-        np.testing.assert_allclose(fit.residuals(kind)[:9], other[kind], rtol=5 * CLOSE, atol=CLOSE)  # type: ignore[arg-type]
+        np.testing.assert_allclose(fit.residuals(kind)[:9], other[kind], rtol=CLOSE, atol=CLOSE)  # type: ignore[arg-type]
     for scale, name in (("link", "link"), ("response", "expected")):
         found = fit.prediction(scale=scale, kind="confidence").std_error[:9]
-        np.testing.assert_allclose(found, other[name], rtol=5 * CLOSE)
+        np.testing.assert_allclose(found, other[name], rtol=CLOSE)
     x = data["x"].to_numpy()[[0, 7, 0, 7]]
     new = fit.prediction({"x": x, "g": [0, 5, 99, 99], "h": [2, 1, 2, 99]}, kind="confidence")
-    np.testing.assert_allclose(new.value, other["new"]["value"], rtol=5 * CLOSE)
-    np.testing.assert_allclose(new.std_error, other["new"]["error"], rtol=5 * CLOSE)
+    np.testing.assert_allclose(new.value, other["new"]["value"], rtol=CLOSE)
+    np.testing.assert_allclose(new.std_error, other["new"]["error"], rtol=CLOSE)
 
 
 @pytest.mark.parametrize("case", [case for case in FAMILIES if case not in ("trials", "poisson")])
@@ -112,10 +108,10 @@ def test_profiles_are_glmmtmbs(case: str, data: pa.Table, theirs: dict[str, Any]
     """Ends of the slope's interval, and of those of standard deviations. Red before: there were none of variances."""
     formula, asked = FAMILIES[case]
     fit, other = dc.mixed(formula, data, **asked), theirs["families"][case]
-    assert fit.confint()["x"] == pytest.approx(other["x"], abs=ROOT * fit.se["x"])
+    assert fit.confint()["x"] == pytest.approx(other["x"], abs=CLOSE * fit.se["x"])
     found = {name: ends for name, ends in fit.intervals().items() if name.startswith("sd_")}
     for ends, known in zip(found.values(), other["sds"], strict=True):
-        assert ends == pytest.approx(known, rel=ROOT)
+        assert ends == pytest.approx(known, rel=CLOSE)
 
 
 @pytest.mark.parametrize("case", ["binomial", "trials", "poisson"])
@@ -123,28 +119,29 @@ def test_glmer_is_not_better_and_has_these_residuals(case: str, data: pa.Table, 
     formula, asked = FAMILIES[case]
     fit, other = dc.mixed(formula, data, **asked), theirs["glmer"][case]
     assert fit.loglik >= other["loglik"] - 1e-8
-    np.testing.assert_allclose(fit.beta, other["fixed"], rtol=10 * GLMER, atol=GLMER)
-    np.testing.assert_allclose(fit.residuals("deviance")[:9], other["deviance"], rtol=10 * GLMER, atol=GLMER)
+    assert fit.loglik >= other["judged"] - 1e-8  # glmmTMB's likelihood at glmer's estimates; glmer's own is 1e-6 lower
+    np.testing.assert_allclose(fit.beta, other["fixed"], rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(fit.residuals("deviance")[:9], other["deviance"], rtol=CLOSE, atol=CLOSE)
 
 
 @pytest.mark.parametrize("formula", LINEAR)
 def test_tests_and_intervals_are_lmertests_and_lme4s(formula: str, data: pa.Table, theirs: dict[str, Any]) -> None:
     fit, other = dc.mixed(formula, data), theirs["linear"][formula]
     tests = fit.tests()
-    np.testing.assert_allclose([test.df for test in tests.values()], other["df"], rtol=OF_DF)
+    np.testing.assert_allclose([test.df for test in tests.values()], other["df"], rtol=CLOSE)
     np.testing.assert_allclose([test.t for test in tests.values()], other["t"], rtol=CLOSE)
-    np.testing.assert_allclose([test.p for test in tests.values()], other["p"], rtol=10 * OF_DF, atol=1e-12)
+    np.testing.assert_allclose([test.p for test in tests.values()], other["p"], rtol=CLOSE, atol=1e-12)
     contrast = fit.contrast({fit.names[0]: 1, fit.names[1]: 2})
     assert contrast.estimate == pytest.approx(other["contrast"]["Estimate"], rel=CLOSE)
-    assert contrast.df == pytest.approx(other["contrast"]["df"], rel=OF_DF)
+    assert contrast.df == pytest.approx(other["contrast"]["df"], rel=CLOSE)
     error = np.array(list(fit.se.values()))[:, None]
     np.testing.assert_allclose(
         np.array(list(fit.confint(method="wald").values())) / error, other["wald"] / error, atol=CLOSE
     )
-    np.testing.assert_allclose(np.array(list(fit.confint().values())) / error, other["profile"] / error, atol=SPLINE)
+    np.testing.assert_allclose(np.array(list(fit.confint().values())) / error, other["profile"] / error, atol=CLOSE)
     found = np.array(list(fit.intervals().values()))
     both = (np.array(each)[np.lexsort(np.array(each).T)] for each in (found, other["sds"]))  # terms in their own order
-    np.testing.assert_allclose(*both, atol=SPLINE)
+    np.testing.assert_allclose(*both, atol=CLOSE)
 
 
 def test_weights_strata_and_series_are_theirs(data: pa.Table, theirs: dict[str, Any]) -> None:
@@ -153,18 +150,18 @@ def test_weights_strata_and_series_are_theirs(data: pa.Table, theirs: dict[str, 
     np.testing.assert_allclose(weighted.beta, other["fixed"], rtol=CLOSE)
     np.testing.assert_allclose(list(weighted.se.values()), other["se"], rtol=CLOSE)
     found = [value for name, value in weighted.variances.items() if ", " not in name]
-    np.testing.assert_allclose(sorted(found), sorted(other["variances"]), rtol=10 * CLOSE)
+    np.testing.assert_allclose(sorted(found), sorted(other["variances"]), rtol=CLOSE)
     strata = dc.mixed("uneven ~ x + (1 | g)", data, residual_by="s")
     series = dc.mixed("serial ~ x + (1 | g)", data, series="g", time="t")
     for fit, name in ((strata, "strata"), (series, "series")):
         other = theirs[name]
         assert -1e-7 <= fit.loglik - other["loglik"] < 1e-5
         np.testing.assert_allclose(fit.beta, other["fixed"], rtol=CLOSE, atol=CLOSE)
-        np.testing.assert_allclose(list(fit.se.values()), other["se"], rtol=5 * CLOSE)
-        assert fit.variances["g"] == pytest.approx(other["group"], rel=20 * CLOSE)
+        np.testing.assert_allclose(list(fit.se.values()), other["se"], rtol=CLOSE)
+        assert fit.variances["g"] == pytest.approx(other["group"], rel=CLOSE)
     sds = {name.removeprefix("Residual: "): v**0.5 for name, v in strata.variances.items() if name.startswith("Resid")}
-    assert sds == pytest.approx(theirs["strata"]["sds"], rel=5 * CLOSE)
-    assert series.autocorrelation == pytest.approx(theirs["series"]["rho"], rel=5 * CLOSE)
+    assert sds == pytest.approx(theirs["strata"]["sds"], rel=CLOSE)
+    assert series.autocorrelation == pytest.approx(theirs["series"]["rho"], rel=CLOSE)
 
 
 def test_likelihood_ratios_are_anovas(data: pa.Table, theirs: dict[str, Any]) -> None:

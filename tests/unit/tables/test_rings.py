@@ -197,10 +197,10 @@ def test_a_release_by_name_costs_one_epsilon_and_says_what_weak_does_not_hide(jo
     assert "at most" in str(table_of_kinds.check(**ask).expected.error)
     found = table_of_kinds.release(**ask, scale_share="1/10")
     assert found.guarantee.loss == dc.Pure(4) and found.guarantee.proof == "docs/proofs/rings.md"
-    assert "not hidden" in str(found.guarantee) and "weak (alpha=0.1, epsilon=4)" in str(found.guarantee)
+    assert "does not hide" in str(found.guarantee) and "weak (alpha=0.1, epsilon=4)" in str(found.guarantee)
     assert np.all(found.lower <= found.upper) and np.isfinite(found.upper).all()
     strong = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=5).count(by=["place", "sex", "education"])
-    assert "not hidden" not in str(strong.check(epsilon=4, mechanism=STRONG).guarantee)
+    assert "not hide" not in str(strong.check(epsilon=4, mechanism=STRONG).guarantee)
     with pytest.raises(PrivacyError, check=about("mechanism")):
         strong.check(**ask)
 

@@ -88,10 +88,10 @@ def test_an_indefinite_matrix_has_a_robust_inverse() -> None:
 
 def test_usual_designs_are_not_said_to_drown(flows: Table) -> None:
     fit = release_mixed("rate ~ industry + quarter + (1 | county)", flows, epsilon=1, bounds=(0, 2), seed=1)
-    assert {*fit.notes} == {flag.note for flag in fit.flags if flag.word == WORD}
+    assert {flag.word for flag in fit.flags} <= {WORD} and not any("drown" in note for note in fit.notes)
     moved = {**flows, "rate": flows["rate"] + 1000}
     fit = release_mixed("rate ~ industry + quarter + (1 | county)", moved, epsilon=1, bounds=(1000, 1002), seed=1)
-    assert {*fit.notes} == {flag.note for flag in fit.flags if flag.word == WORD}
+    assert {flag.word for flag in fit.flags} <= {WORD} and not any("drown" in note for note in fit.notes)
 
 
 def test_variances_at_their_floor_are_told(small: Table) -> None:

@@ -50,8 +50,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("lookup", ["jobs.csv", "./jobs.csv", "link.csv", "hard.csv"])
-def test_a_confidential_file_is_no_lookup(folder: Path, lookup: str) -> None:
-    """Red before: the exact workforces stood in parents-area.csv of the release."""
+def test_a_confidential_file_is_no_lookup(folder: Path, lookup: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red before: the exact workforces stood in parents-area.csv of the release. Nor is it read as one."""
+    monkeypatch.setattr("discreet.plan.confidential.read_lookup", lambda *_: pytest.fail("it was read"))
     (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", lookup), encoding="utf-8")
     for ask in (lambda plan: check(read_plan(plan)).refuse(), run):
         with pytest.raises(PlanError) as refused:

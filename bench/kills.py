@@ -15,6 +15,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,11 +37,18 @@ def compare(*, quick: bool) -> Comparison:
     return killed(10 if quick else KILLS)
 
 
-def killed(kills: int, *, engine: str = "", java: float = 0.0, seed: int | None = None) -> Comparison:
+def killed(
+    kills: int,
+    *,
+    engine: str = "",
+    java: float = 0.0,
+    environment: Mapping[str, str] | None = None,
+    seed: int | None = None,
+) -> Comparison:
     """So many kills; a share `java` of them hits the JVM and not Python."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     with tempfile.TemporaryDirectory() as scratch:
-        found = Killing(Path(scratch), engine, random.Random(seed), java)
+        found = Killing(Path(scratch), engine, random.Random(seed), java, environment or {})
         try:
             while sum(found.steps.values()) < kills and not found.faults:
                 found.kill()
@@ -65,9 +73,11 @@ def killed(kills: int, *, engine: str = "", java: float = 0.0, seed: int | None 
 class Killing:
     """One programme after another, each killed until everything is published."""
 
-    def __init__(self, scratch: Path, engine: str, chance: random.Random, java: float) -> None:
+    def __init__(
+        self, scratch: Path, engine: str, chance: random.Random, java: float, environment: Mapping[str, str]
+    ) -> None:
         self.scratch, self.engine, self.chance, self.java = scratch, engine, chance, java
-        self.runner = Runner(programme.write(scratch / "first", engine))
+        self.runner = Runner(programme.write(scratch / "first", engine), environment)
         self.folder: Path | None = None
         self.before: dict[str, dict[str, str]] = {}
         self.programmes = self.reviewed = self.jvm = 0

@@ -6,7 +6,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 WORKERS = Path(__file__).parent / "plan" / "workers.py"
@@ -28,25 +28,30 @@ class Runner:
 
     def until(self, step: str | None = None) -> tuple[bool, list[str]]:
         """Whether the run came to `step`, or to its next one, before it ended, and the lines that it has said."""
+        said: list[str] = []
+        for line in self.lines():
+            said.append(line)
+            if step is None or line.partition(" ")[2] == step:
+                return True, said
+        return False, said
+
+    def wait(self) -> tuple[int, list[str]]:
+        """How the run ended, an exit code or minus a signal, and the lines it had still to say."""
+        said = list(self.lines())
+        code, self.end, self.awaited = int(self.end.removeprefix("ended ")), "", False
+        return code, said
+
+    def lines(self) -> Iterator[str]:
+        """What the run says until it has ended."""
         if not self.awaited:
             self.process.stdin.write(b"wait\n")
             self.awaited = True
-        said: list[str] = []
         while not self.end:
             line = self.line()
             if line.startswith("ended "):
                 self.end = line
             else:
-                said.append(line)
-                if step is None or line.partition(" ")[2] == step:
-                    return True, said
-        return False, said
-
-    def wait(self) -> tuple[int, list[str]]:
-        """How the run ended, an exit code or minus a signal, and the lines it had still to say."""
-        _, said = self.until("")
-        code, self.end, self.awaited = int(self.end.removeprefix("ended ")), "", False
-        return code, said
+                yield line
 
     def line(self) -> str:
         while b"\n" not in self.said:

@@ -114,6 +114,8 @@ memory = "512m"
 [engine.settings]
 "spark.sql.shuffle.partitions" = 2
 "spark.executor.memory" = "512m"
+"spark.sql.codegen.wholeStage" = "false"
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
 """
 
 

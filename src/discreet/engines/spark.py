@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -45,6 +46,16 @@ CONNECT = 10
 def has_ended(error: BaseException) -> bool:
     """Whether an error says that Java has ended, or does not answer any more."""
     return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
+
+
+def _silence_py4j() -> None:
+    """Py4J logs a traceback when Java has ended, by the root logger too; our errors say what happened."""
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _forget() -> None:
@@ -260,6 +271,7 @@ def _start(master: str, memory: str, settings: Mapping[str, str], properties: st
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     require_java()
+    _silence_py4j()
     local = master.startswith("local")
     own = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     defaults = {

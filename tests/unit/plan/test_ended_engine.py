@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,3 +67,29 @@ def test_the_words_of_a_failure_do_not_ask_an_engine_that_has_ended(error: Excep
     assert query_of(frame) == ""
     with pytest.raises(EngineError), working("count", frame):
         raise error
+
+
+def test_a_java_that_has_ended_leaves_no_traceback_on_the_terminal(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java_gateway = pytest.importorskip("py4j.java_gateway", reason="needs discreet[spark]")
+    root, theirs = logging.getLogger(), logging.getLogger("py4j")
+    monkeypatch.setattr(root, "filters", [])
+    monkeypatch.setattr(root, "handlers", [logging.StreamHandler()])
+    monkeypatch.setattr(theirs, "propagate", True)
+
+    def ended(_: object) -> str:
+        java_gateway.logger.exception("Error while receiving.")
+        raise java_gateway.Py4JNetworkError("Error while sending or receiving")
+
+    def asked() -> str:
+        client = java_gateway.GatewayClient()
+        client._get_connection = lambda: SimpleNamespace(send_command=ended, close=lambda reset: None)
+        assert client.send_command("c", retry=False) == java_gateway.proto.ERROR
+        return capfd.readouterr().err
+
+    assert "Traceback" in asked()
+    spark._silence_py4j()
+    assert asked() == ""
+    root.error("of somebody else")
+    assert capfd.readouterr().err == "of somebody else\n"

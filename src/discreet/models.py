@@ -10,6 +10,7 @@ from discreet.errors import FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.source import Missing
 from discreet.lmm.families import FamilyName
+from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ def mixed(
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
     time: str | None = None,
+    progress: Progress = silent,
 ) -> MixedFit: ...
 @overload
 def mixed(
@@ -45,6 +47,7 @@ def mixed(
     chains: int | None = None,
     warmup: int | None = None,
     seed: int | np.random.Generator | None = None,
+    progress: Progress = silent,
 ) -> BayesMixed | BayesTerms: ...
 @overload
 def mixed(
@@ -58,6 +61,7 @@ def mixed(
     weights: str | None = None,
     missing: Missing = "error",
     contrasts: Contrasts | None = None,
+    progress: Progress = silent,
 ) -> GeneralisedFit: ...
 @of_kinds
 def mixed(
@@ -80,6 +84,7 @@ def mixed(
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
     time: str | None = None,
+    progress: Progress = silent,
 ) -> MixedFit | BayesMixed | BayesTerms | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
@@ -107,6 +112,8 @@ def mixed(
     residual_by : name of a column; each of its levels has its own residual variance, as with nlme's varIdent.
     series, time : columns that name a series, and the one that counts its periods. Residuals are then autoregressive
         within series, with correlation rho^d at d periods, as with nlme's corAR1.
+    progress : called with what is being done and the share of it that is done. Without it, a terminal shows a bar after
+        two seconds.
 
     Returns
     -------
@@ -139,7 +146,9 @@ def mixed(
 
         columns = {"offset": offset, "exposure": exposure, "weights": weights}
         called = cast("FamilyName", family)
-        return generalised(formula, data, family=called, points=points, missing=missing, contrasts=contrasts, **columns)
+        settings = {"points": points, "missing": missing, "contrasts": contrasts, **columns}
+        with watched(progress, "fitting") as telling:
+            return generalised(formula, data, family=called, progress=telling, **settings)  # type: ignore[arg-type]
     for name, value in beside.items():
         if value is not None:
             raise FitError(
@@ -162,7 +171,8 @@ def mixed(
         from discreet.bayes.blmm.estimate import bayes_mixed
 
         how = cast("Literal['exact', 'gibbs']", "exact" if method is None else method)
-        return bayes_mixed(formula, data, prior=prior, method=how, **sampler)
+        with watched(progress, "fitting") as telling:
+            return bayes_mixed(formula, data, prior=prior, method=how, progress=telling, **sampler)
     if sampler or method in ("exact", "gibbs"):
         asked = f"method={method!r}" if method in ("exact", "gibbs") else f"{next(iter(sampler))}=..."
         raise FitError(
@@ -174,4 +184,5 @@ def mixed(
     from discreet.lmm.estimate import mixed as by_likelihood
 
     own: dict[str, Any] = {"method": "REML" if method is None else method, "weights": weights, **residuals}
-    return by_likelihood(formula, data, missing=missing, contrasts=contrasts, **own)
+    with watched(progress, "fitting") as telling:
+        return by_likelihood(formula, data, missing=missing, contrasts=contrasts, progress=telling, **own)

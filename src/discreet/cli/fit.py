@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from discreet.progress import part, silent, watched
+
 PRIVATE = "Private release"
 UNCOUNTED = (
     "No ledger was named, so this release is counted nowhere: the next one of these data adds to its loss, and nothing "
@@ -202,13 +204,15 @@ def _fit(
     from discreet.lmm import MixedWarning
     from discreet.models import mixed
 
-    with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
+    with watched(silent, "fitting") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
-        found = mixed(formula, data, **asked)
-        ends = found.intervals() if intervals else {}
+        whole = 0.4 if intervals else 0.9 if report is not None else 1.0
+        found = mixed(formula, data, progress=part(progress, 0.0, whole), **asked)
+        ends = found.intervals(progress=part(progress, whole, 0.9)) if intervals else {}
         if report is not None:
             from discreet.report.diagnostics import fit_page
 
+            progress("writing the report", 0.9)
             fit_page(found).write(report)
     if as_json:
         typer.echo(json.dumps(found.to_dict() | ({"intervals": ends} if intervals else {}), indent=2))
@@ -225,9 +229,9 @@ def _posterior(formula: str, data: Path, *, as_json: bool, prior: str) -> None:
     from discreet.bayes.blmm.prior import prior_of_text
 
     law = prior_of_text(prior)
-    with Console(stderr=True).status("Computing the posterior"), warnings.catch_warnings():
+    with watched(silent, "computing the posterior") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the first line of the summary says it
-        found = bayes_mixed(formula, data, prior=law)
+        found = bayes_mixed(formula, data, prior=law, progress=progress)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
@@ -246,13 +250,13 @@ def _draw(formula: str, data: Path, *, as_json: bool, declared: str, asked: dict
     from discreet.bayes.posterior_draw import release_draw
 
     known: dict[str, float] = {}
-    for part in declared.split(","):
-        name, _, number = (piece.strip() for piece in part.partition("="))
+    for one in declared.split(","):
+        name, _, number = (piece.strip() for piece in one.partition("="))
         try:
             known[name] = float(number)
         except ValueError:
             raise typer.BadParameter(
-                f"--draw has {part.strip()!r}. It has a number for each variance and for sd: 'Residual=0.03, sd=1'."
+                f"--draw has {one.strip()!r}. It has a number for each variance and for sd: 'Residual=0.03, sd=1'."
             ) from None
     if "sd" not in known:
         raise typer.BadParameter("--draw needs sd, the prior's deviation of the fixed effects: add sd=1.")

@@ -19,6 +19,7 @@ from discreet.errors import FitError, Unidentified
 from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
 from discreet.lmm.effects import RandomEffects
+from discreet.lmm.evaluations import counted
 from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.likelihood_fit import responses_of
@@ -29,6 +30,7 @@ from discreet.lmm.prediction import parts as parts_of_rows
 from discreet.lmm.residuals import Autoregression, Strata
 from discreet.lmm.solution import solve, solve_gram
 from discreet.lmm.sparse import Gram
+from discreet.progress import Progress, silent
 
 CHUNK = 64  # draws of signs together
 FEWEST = 5  # groups whose signs can change: below it there are at most 16 different draws
@@ -124,8 +126,11 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
     )
 
 
-def parametric(fit: MixedFit, replicates: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+def parametric(
+    fit: MixedFit, replicates: int, rng: np.random.Generator, *, progress: Progress = silent
+) -> tuple[Matrix, Matrix]:
     """Fixed effects of refits, shape (replicates, p), and their variances and residual variance."""
+    one_more = counted(progress, "refits", replicates)
     betas, spreads, held, reml = [], [], fit.residual, fit.method == "REML"
     for y in simulate(fit, replicates, rng, effects="new"):
         parts = with_response(fit, y)
@@ -136,6 +141,7 @@ def parametric(fit: MixedFit, replicates: int, rng: np.random.Generator) -> tupl
         betas.append(fit.origin.beta(found.beta))
         own = [np.diag(T @ T.T) * found.sigma2 for T in found.triangles]
         spreads.append(np.concatenate([*own, [found.sigma2]]))
+        one_more()
     return np.array(betas), np.array(spreads)
 
 

@@ -104,6 +104,11 @@ class Elimination:
         """Memory of a factor with its inverse, and of the places, with what finding them takes."""
         return 8.0 * (2 * self.core**2 + 10 * sum(len(step.first) for step in self.rounds))
 
+    @property
+    def seconds(self) -> float:
+        """About how long a factor with its inverse takes."""
+        return FLOP * self.core**3 + PAIR * sum(len(step.first) for step in self.rounds)
+
     def factor(self, diagonal: Vector, entries: Vector) -> Factored:
         """Factor the matrix; `LinAlgError` where it is not positive definite."""
         pivots, couplings = [], []

@@ -29,6 +29,7 @@ from discreet.lmm.reml import independent
 from discreet.lmm.residuals import Fitted, ResidualLaw, Strata, read_series, read_strata
 from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
+from discreet.progress import Progress, part, silent
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -49,6 +50,7 @@ def mixed(
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
     time: str | None = None,
+    progress: Progress = silent,
 ) -> MixedFit:
     """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
 
@@ -61,6 +63,7 @@ def mixed(
     """
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
+    progress("reading rows", 0.0)
     beside = (weights, residual_by, *([series] if isinstance(series, str) else series or ()), time)
     frame, model, left_out = opened(formula, data, missing=missing, beside=beside)
     refuse_together({"weights": weights, "residual_by": residual_by, "series": series or time})
@@ -72,6 +75,7 @@ def mixed(
         cells = CellSums.weighted(rows, weight)
     refuse_unidentifiable(design, cells.rows)
     refuse_wide(design)
+    progress("sums of products", 0.1)
     statistics = _statistics(cells, design, weighted=weight is not None)
     least = np.zeros(len(design.names))
     if apart := told_apart(design, statistics.joint[:-1, :-1]):
@@ -87,11 +91,11 @@ def mixed(
     reml = method == "REML"
     fitted: Fitted | None = None
     if law is None:
-        solution = solve(statistics, reml=reml)
+        solution = solve(statistics, reml=reml, progress=part(progress, 0.2, 1.0))
     else:
         assert rows is not None
         parts = law.parts(cells, rows, design, kept)
-        solution, free = solve_parts(parts, law, reml=reml)
+        solution, free = solve_parts(parts, law, reml=reml, progress=part(progress, 0.2, 1.0))
         fitted = Fitted(law, free, tuple(parts), float(statistics.joint[-1, -1]))
         statistics = combined(parts, law.weights(free).of_parts)
         weight = law.of_rows(free) if isinstance(law, Strata) else None
@@ -125,6 +129,7 @@ def mixed(
         contrasts=contrasts,
         residual=fitted,
     )
+    progress("estimates", 1.0)
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=2)
     return fit

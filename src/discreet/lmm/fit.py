@@ -24,6 +24,7 @@ from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
 from discreet.lmm.solution import Solution, effect_variances
 from discreet.lmm.sparse import Gram
+from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -184,12 +185,13 @@ class MixedFit(LikelihoodFit):
             self.refuse_law("A hat matrix")
         return leverage(self)
 
-    def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    def intervals(self, *, level: float = 0.95, progress: Progress = silent) -> dict[str, tuple[float, float]]:
         """Profile-likelihood intervals of standard deviations, correlations and residual, as lme4's confint."""
         from discreet.lmm.profile import intervals
 
         self.refuse_law("A profile")
-        return intervals(self, level=level)
+        with watched(progress, "intervals") as telling:
+            return intervals(self, level=level, progress=telling)
 
     @cached_property
     def _satterthwaite(self) -> Satterthwaite:
@@ -223,11 +225,14 @@ class MixedFit(LikelihoodFit):
         replicates: int = 999,
         group: str | None = None,
         seed: int | np.random.Generator | None = None,
+        progress: Progress = silent,
     ) -> dict[str, tuple[float, float]]:
         """Intervals of the fixed effects; see `discreet.lmm.intervals`."""
         from discreet.lmm.intervals import confint
 
-        return confint(self, method=method, level=level, replicates=replicates, group=group, seed=seed)
+        asked = {"method": method, "level": level, "replicates": replicates, "group": group, "seed": seed}
+        with watched(progress, "intervals") as telling:
+            return confint(self, **asked, progress=telling)  # type: ignore[arg-type]
 
     def prediction(self, data: Any = None, **asked: Any) -> Prediction:
         """Predictions with standard errors and intervals, new levels included; see `discreet.lmm.intervals`."""

@@ -11,11 +11,13 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError, Unidentified
+from discreet.lmm.evaluations import counted
 from discreet.lmm.families import family, mean_count, probability
 from discreet.lmm.families import simulate as drawn
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.likelihood_fit import responses_of
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     from discreet.lmm.general_fit import GeneralisedFit
@@ -65,13 +67,16 @@ def refit(fit: GeneralisedFit, y: Vector) -> GeneralisedFit:
     return replace(fit, **found | {"notes": kept + found["notes"], "frame": None})
 
 
-def parametric(fit: GeneralisedFit, replicates: int, rng: np.random.Generator) -> Matrix:
+def parametric(
+    fit: GeneralisedFit, replicates: int, rng: np.random.Generator, *, progress: Progress = silent
+) -> Matrix:
     """Fixed effects of refits to responses drawn from the model, shape (replicates, p)."""
     from discreet.lmm.generalised import refuse_values
 
-    at, found = fit.fitted_rows, []
+    at, found, one_more = fit.fitted_rows, [], counted(progress, "refits", replicates)
     start = fit.centred[0][at.kept], fit.theta, fit.centred[2]
     for y in simulate(fit, replicates, rng, effects="new"):
+        one_more()
         problem = at.problem(y, fit.family)
         try:
             refuse_values(problem.family, y)

@@ -20,6 +20,7 @@ from discreet.lmm.families import FamilyName, family
 from discreet.lmm.likelihood_fit import LikelihoodFit, one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.solution import BOUNDARY
+from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -161,11 +162,12 @@ class GeneralisedFit(LikelihoodFit):
         return residuals(self, kind)
 
     @of_kinds
-    def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    def intervals(self, *, level: float = 0.95, progress: Progress = silent) -> dict[str, tuple[float, float]]:
         """Profile intervals of standard deviations, as lme4's confint, and of the family's own parameters."""
         from discreet.lmm.general_inference import intervals
 
-        return intervals(self, level=level)
+        with watched(progress, "intervals") as telling:
+            return intervals(self, level=level, progress=telling)
 
     @of_kinds
     def update(
@@ -215,6 +217,7 @@ class GeneralisedFit(LikelihoodFit):
         level: float = 0.95,
         replicates: int = 999,
         seed: int | np.random.Generator | None = None,
+        progress: Progress = silent,
     ) -> dict[str, tuple[float, float]]:
         """Intervals of the fixed effects: normal, profile, or quantiles of refits to responses drawn from the model."""
         from discreet.lmm.general_inference import METHODS, confint
@@ -228,7 +231,8 @@ class GeneralisedFit(LikelihoodFit):
                 about="method",
             )
         one_of("method", method, METHODS)
-        return confint(self, method=method, level=level, replicates=replicates, seed=seed)
+        with watched(progress, "intervals") as telling:
+            return confint(self, method=method, level=level, replicates=replicates, seed=seed, progress=telling)
 
     def release(self, **asked: Any) -> NoReturn:
         """Refused: a release of counts or shares is asked of the data."""

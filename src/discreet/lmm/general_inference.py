@@ -14,6 +14,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FitError, Unidentified
 from discreet.formula.rows import ModelRows
+from discreet.lmm.evaluations import counted
 from discreet.lmm.families import FamilyName, family
 from discreet.lmm.general_bootstrap import parametric
 from discreet.lmm.inference import WIDEST, Test, weights_of
@@ -21,6 +22,7 @@ from discreet.lmm.intervals import percentiles, refuse_level, refuse_settings
 from discreet.lmm.laplace import Problem, Term
 from discreet.lmm.likelihood import maximise
 from discreet.lmm.origin import Origin
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     from discreet.lmm.general_fit import GeneralisedFit
@@ -55,7 +57,13 @@ def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float)
 
 
 def confint(
-    fit: GeneralisedFit, *, method: Method, level: float, replicates: int, seed: int | np.random.Generator | None
+    fit: GeneralisedFit,
+    *,
+    method: Method,
+    level: float,
+    replicates: int,
+    seed: int | np.random.Generator | None,
+    progress: Progress = silent,
 ) -> dict[str, tuple[float, float]]:
     """Intervals of all fixed effects."""
     refuse_settings(level, replicates)
@@ -63,12 +71,16 @@ def confint(
         tests = {name: contrast(fit, {name: 1.0}, level=level) for name in fit.names}
         return {name: (test.lower, test.upper) for name, test in tests.items()}
     if method == "parametric":
-        drawn = parametric(fit, replicates, np.random.default_rng(seed))
+        drawn = parametric(fit, replicates, np.random.default_rng(seed), progress=progress)
         return dict(zip(fit.names, percentiles(drawn, level), strict=True))
-    return {name: _profile(fit, place, level=level) for place, name in enumerate(fit.names)}
+    one_more, ends = counted(progress, "profiles", len(fit.names)), {}
+    for place, name in enumerate(fit.names):
+        ends[name] = _profile(fit, place, level=level)
+        one_more()
+    return ends
 
 
-def intervals(fit: GeneralisedFit, *, level: float) -> dict[str, tuple[float, float]]:
+def intervals(fit: GeneralisedFit, *, level: float, progress: Progress = silent) -> dict[str, tuple[float, float]]:
     """Profile intervals of standard deviations, by lme4's names, and of the family's own parameters."""
     from scipy.stats import chi2
 
@@ -81,9 +93,11 @@ def intervals(fit: GeneralisedFit, *, level: float) -> dict[str, tuple[float, fl
             about="formula",
         )
     allowed, found = float(chi2.ppf(level, 1)), {}
+    one_more = counted(progress, "intervals", len(fit.random) + len(fit.own))
     for place, term in enumerate(fit.random):
         name, estimate = f"sd_{term.names[0]}|{term.group}", float(fit.theta[place])
         found[name] = _ends(fit, place, estimate, allowed, bounds=(0.0, np.inf), unit=max(0.3 * estimate, 0.1))
+        one_more()
     for place, name in enumerate(fit.own):
         at = float(fit.centred[2][place])
         low, high = _ends(fit, len(fit.theta) + place, at, allowed, bounds=(-FARTHEST, FARTHEST), unit=0.5)
@@ -92,6 +106,7 @@ def intervals(fit: GeneralisedFit, *, level: float) -> dict[str, tuple[float, fl
             0.0 if low == -FARTHEST else float(shown(low)),
             float(shown(high)) if high < FARTHEST else np.inf if name == "size" else 1.0,
         )
+        one_more()
     return found
 
 

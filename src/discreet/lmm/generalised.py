@@ -26,7 +26,8 @@ from discreet.lmm.matrix import dense
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
-from discreet.lmm.solution import BOUNDARY
+from discreet.lmm.solution import BOUNDARY, ORDER
+from discreet.progress import Progress, part, silent
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -47,9 +48,11 @@ def generalised(
     weights: str | None = None,
     missing: Missing = "error",
     contrasts: Contrasts | None = None,
+    progress: Progress = silent,
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
+    progress("reading rows", 0.0)
     given, model, left_out = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame = _with_outcomes(given, model.response.column) if law.name == "binomial" else given
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
@@ -75,12 +78,13 @@ def generalised(
     refuse_values(law, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
+    progress(ORDER, 0.1)
     refuse_memory(problem.pattern, beside=1)
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(back.named.tolist()))
     notes = [*left_out, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
-    found = estimates(problem, points, design, kept, back)
+    found = estimates(problem, points, design, kept, back, progress=part(progress, 0.15, 1.0))
     fit = GeneralisedFit(
         formula=model.text,
         family=law.name,
@@ -97,15 +101,19 @@ def generalised(
         contrasts=contrasts,
         **found,
     )
+    progress("estimates", 1.0)
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=3)
     return fit
 
 
-def estimates(problem: Problem, points: int, design: Design, kept: Integers, back: Origin) -> dict[str, Any]:
+def estimates(
+    problem: Problem, points: int, design: Design, kept: Integers, back: Origin, *, progress: Progress = silent
+) -> dict[str, Any]:
     """What a fit of these rows says beyond its design, by the names of `GeneralisedFit`; notes are those of the fit."""
-    law = problem.family
-    beta, theta, own, value, spread = maximise(problem, points, tuple(design.names[i] for i in kept))
+    law, names = problem.family, tuple(design.names[i] for i in kept)
+    beta, theta, own, value, spread = maximise(problem, points, names, progress=part(progress, 0.0, 0.95))
+    progress("estimates", 0.95)
     at = mode(problem, beta, theta, own)
     effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
     everywhere = np.zeros(len(design.names))

@@ -10,9 +10,11 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.lmm import bootstrap, inference
+from discreet.lmm.evaluations import counted
 from discreet.lmm.likelihood_fit import one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.prediction import marginal_variances, random_variances, variances
+from discreet.progress import Progress, silent
 from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def confint(
     replicates: int = 999,
     group: str | None = None,
     seed: int | np.random.Generator | None = None,
+    progress: Progress = silent,
 ) -> dict[str, tuple[float, float]]:
     """Intervals of the fixed effects.
 
@@ -43,6 +46,7 @@ def confint(
     level : of the intervals.
     replicates, seed : of both bootstraps.
     group : the grouping factor by which signs change; by default the one with the fewest levels.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -67,9 +71,13 @@ def confint(
     elif method == "satterthwaite":
         ends = np.array([(test.lower, test.upper) for test in fit.tests(level=level).values()])
     elif method == "profile":
-        ends = np.array([inference.profile(fit, along, level=level) for along in np.eye(len(fit.beta))])
+        one_more, found = counted(progress, "profiles", len(fit.beta)), []
+        for along in np.eye(len(fit.beta)):
+            found.append(inference.profile(fit, along, level=level))
+            one_more()
+        ends = np.array(found)
     elif method == "parametric":
-        drawn, _ = bootstrap.parametric(fit, replicates, np.random.default_rng(seed))
+        drawn, _ = bootstrap.parametric(fit, replicates, np.random.default_rng(seed), progress=progress)
         ends = np.array(percentiles(drawn, level))
     else:
         ends = bootstrap.residual(fit, replicates, np.random.default_rng(seed), level=level, group=group)

@@ -12,9 +12,11 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.errors import Unidentified
 from discreet.lmm.descent import FAR, descend
+from discreet.lmm.evaluations import counted, told
 from discreet.lmm.families import family
 from discreet.lmm.laplace import Problem, laplace, quadrature
 from discreet.lmm.solution import BOUNDARY, flat
+from discreet.progress import Progress, part, silent
 
 APART = 15.0  # a linear predictor so far from zero that a probability is 0 or 1 to six digits
 STEP = 1e-4  # of the differences of slopes that give second derivatives
@@ -29,6 +31,7 @@ def maximise(
     start: Start | None = None,
     errors: bool = True,
     held: tuple[int, float] | None = None,
+    progress: Progress = silent,
 ) -> tuple[Vector, Vector, Vector, float, Matrix]:
     """beta, theta, parameters of the family, minus the log-likelihood, and the inverse of its second derivatives.
 
@@ -75,24 +78,32 @@ def maximise(
         first = np.concatenate([np.linalg.solve(root, start[0]), theta, start[2]])  # slopes are zero at theta = 0
     levels = np.concatenate([np.full(t.q * (t.q + 1) // 2, float(t.levels)) for t in problem.terms])
     curvature = np.concatenate([np.ones(p), np.maximum(levels, 2.0), np.full(len(own), 0.05 * len(problem.y))])
-    x, value = descend(sloped, first, curvature=curvature, promised=1e-10)
+    each = 0.0 if progress is silent else problem.pattern.elimination.seconds
+    share = 0.3 if points > 1 else 0.7
+    watched = told(sloped, part(progress, 0.0, share), curvature=curvature, promised=1e-10, each=each)
+    x, value = descend(watched, first, curvature=curvature, promised=1e-10)
     diagonal = np.concatenate([np.zeros(p, dtype=bool), problem.pattern.start > 0, np.zeros(len(own), dtype=bool)])
     if held is not None:
         diagonal[p + held[0]] = False
     for zero in np.flatnonzero(diagonal & (np.abs(x) < BOUNDARY)):
         aside = np.where(np.arange(len(x)) == zero, 0.1, x)
         if sloped(aside)[0] < value:
-            x, value = descend(sloped, aside, curvature=curvature, promised=1e-10)
+            x, value = descend(watched, aside, curvature=curvature, promised=1e-10)
     function = sloped
     if points > 1:
         function = differences
-        x, value = descend(differences, x, curvature=curvature, promised=1e-9)
+        watched = told(differences, part(progress, share, 0.7), curvature=curvature, promised=1e-9)
+        x, value = descend(watched, x, curvature=curvature, promised=1e-9)
     beta, theta, own = parts(x)
     triangles = problem.pattern.triangles(theta)
     signs = flat([np.where(np.diag(T) < 0, -1.0, 1.0) * np.ones_like(T) for T in triangles])
     inverse = np.zeros((0, 0))
     if errors:
-        second = np.array([(function(x + d)[1] - function(x - d)[1]) / (2 * STEP) for d in STEP * np.eye(len(x))])
+        one_more = counted(part(progress, 0.7, 1.0), "second derivatives", len(x))
+        second = np.empty((len(x), len(x)))
+        for row, d in zip(second, STEP * np.eye(len(x)), strict=True):
+            row[:] = (function(x + d)[1] - function(x - d)[1]) / (2 * STEP)
+            one_more()
         back = np.zeros_like(second)
         back[:p, :p], back[p:, p:] = root, np.diag(np.concatenate([signs * unit, np.ones(len(own))]))
         inverse = back @ np.linalg.pinv((second + second.T) / 2, rcond=1e-12, hermitian=True) @ back.T

@@ -16,8 +16,11 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
+from discreet.lmm.evaluations import told
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.solution import (
+    ORDER,
+    PROMISED,
     Solution,
     exact_fit_refused,
     in_units,
@@ -26,6 +29,7 @@ from discreet.lmm.solution import (
     standardised,
 )
 from discreet.lmm.sparse import Coupling, Gram
+from discreet.progress import Progress, part, silent
 
 ROUNDS, GAIN = 4, 1e-9  # searches over theta alone at most; a gain of the criterion that asks for another
 FARTHEST = 30.0  # a free parameter beyond it is a weight that no double keeps
@@ -92,7 +96,7 @@ def aligned(part: Gram, whole: Gram) -> Gram:
 
 
 def solve_parts(
-    parts: Sequence[Gram], law: Weighing, *, reml: bool, start: Vector | None = None
+    parts: Sequence[Gram], law: Weighing, *, reml: bool, start: Vector | None = None, progress: Progress = silent
 ) -> tuple[Solution, Vector]:
     """The solution at the best theta and free parameters, and these; its criterion has the residuals' log det.
 
@@ -102,6 +106,7 @@ def solve_parts(
     _, scales = standardised(combined(parts, law.weights(free).of_parts))
     own = [in_units(part, scales) for part in parts]
     own = [own[0], *(own[0].lend(part) for part in own[1:])]
+    progress(ORDER, 0.0)
     refuse_memory(own[0])
     count = 0
 
@@ -124,12 +129,14 @@ def solve_parts(
         return value, np.append(in_theta, weights.slopes @ in_parts + weights.logdet_slopes)
 
     with exact_fit_refused():
-        theta, _ = search(at(free), reml=reml)
+        theta, _ = search(at(free), reml=reml, progress=part(progress, 0.05, 0.3))
         size, best = len(theta), np.inf
         sizes = [np.full(q * (q + 1) // 2, 2.0 * levels) for levels, q, _ in map(np.shape, own[0].ZZ)]
         curvature = np.concatenate([*sizes, law.curvature])
+        each = 0.0 if progress is silent else own[0].elimination.seconds
+        watched = told(sloped, part(progress, 0.3, 0.95), curvature=curvature, promised=PROMISED, each=each)
         for _ in range(ROUNDS):
-            together, value = descend(sloped, np.append(theta, free), curvature=curvature)
+            together, value = descend(watched, np.append(theta, free), curvature=curvature, promised=PROMISED)
             theta, free = together[:size], together[size:]
             again, _ = search(at(free), reml=reml)
             other = sparse.criterion(sparse.eliminate(at(free), again), reml=reml)[0] + law.weights(free).logdet

@@ -17,11 +17,13 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.lmm import sparse
+from discreet.lmm.evaluations import counted
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import basis
 from discreet.lmm.reml import GroupCurve
 from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
+from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
     from discreet.lmm.effects import RandomEffects
@@ -42,7 +44,7 @@ class Parameter:
     unit: float
 
 
-def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+def intervals(fit: MixedFit, *, level: float = 0.95, progress: Progress = silent) -> dict[str, tuple[float, float]]:
     """Intervals by lme4's names: ``sd_(Intercept)|g``, ``cor_x.(Intercept)|g``, ``sigma``."""
     from scipy.stats import chi2
 
@@ -56,9 +58,14 @@ def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, f
     deviance = _deviance(fit.statistics, bases)
     rise = float(np.sqrt(chi2.ppf(level, 1)))
     found = {}
+    one_more = counted(progress, "ends of intervals", 2 * len(parameters))
     for index, parameter in enumerate(parameters):
         root = _Rise(deviance, parameters, index, best.criterion, rise)
-        found[parameter.name] = (root.end(-1), root.end(1))
+        ends = []
+        for toward in (-1, 1):
+            ends.append(root.end(toward))
+            one_more()
+        found[parameter.name] = (ends[0], ends[1])
     return found
 
 

@@ -215,7 +215,12 @@ def _grid(smallest: float, largest: float) -> Vector:
     Below the first, all weights v are n, and above the last they are 1 / lambda, so there is no further minimum.
     """
     low, high = np.log10(0.03 / largest), np.log10(30 / smallest)
-    return np.array([0.0, *np.logspace(low, high, int(np.ceil((high - low) / np.log10(1.5))) + 1)])
+    return np.array([0.0, *np.logspace(low, high, grid_size(smallest, largest) - 1)])
+
+
+def grid_size(smallest: float, largest: float) -> int:
+    """How many ratios a search starts from, for groups of so many rows."""
+    return int(np.ceil((np.log10(30 / smallest) - np.log10(0.03 / largest)) / np.log10(1.5))) + 2
 
 
 def _value(curve: RatioProfile, ratio: Vector, *, reml: bool) -> Vector:

@@ -17,13 +17,17 @@ from discreet.errors import FitError
 from discreet.lmm import reml as one
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
+from discreet.lmm.evaluations import ToldCurve, told
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Eliminated, Gram
+from discreet.progress import Progress, part, silent
 
 STEEP = 100.0  # effects over the residual, in standard deviations
 ROUNDS, FLAT = 8, 1e-3  # searches by simplex at most; a gain of the criterion that ends them
 ASIDE = 0.01  # how far theta is moved from a zero to see whether the criterion falls there
+PROMISED = 1e-11  # decrease of the criterion at which a search ends
+ORDER = "order of elimination"
 BOUNDARY = 1e-4  # lme4's isSingular: a diagonal theta below this is zero
 
 
@@ -75,18 +79,18 @@ def flat(triangles: Sequence[Matrix]) -> Vector:
     return np.concatenate([T.T[np.triu_indices(len(T))] for T in triangles])
 
 
-def solve(statistics: Moments | Gram, *, reml: bool) -> Solution:
+def solve(statistics: Moments | Gram, *, reml: bool, progress: Progress = silent) -> Solution:
     """Fit a model from whatever it is summed up in."""
     if isinstance(statistics, Moments):
-        return solve_moments(statistics, reml=reml)
-    return solve_gram(statistics, reml=reml)
+        return solve_moments(statistics, reml=reml, progress=progress)
+    return solve_gram(statistics, reml=reml, progress=progress)
 
 
-def solve_moments(moments: Moments, *, reml: bool) -> Solution:
+def solve_moments(moments: Moments, *, reml: bool, progress: Progress = silent) -> Solution:
     """Fit a model with one random intercept from its moments."""
     curve = one.GroupCurve.of(moments)
     with exact_fit_refused():
-        ratio = one.best_ratio(curve, reml=reml)
+        ratio = one.best_ratio(curve if progress is silent else ToldCurve(curve, progress), reml=reml)
         at = one.profile(curve, ratio, reml=reml)
         if not np.isfinite(at.criterion[0]):
             raise np.linalg.LinAlgError
@@ -103,12 +107,14 @@ def solve_moments(moments: Moments, *, reml: bool) -> Solution:
     )
 
 
-def solve_gram(gram: Gram, *, reml: bool) -> Solution:
+def solve_gram(gram: Gram, *, reml: bool, progress: Progress = silent) -> Solution:
     """Fit a model with any random terms from its cross-products."""
+    progress(ORDER, 0.0)
     refuse_memory(gram)
     standard, scales = standardised(gram)
     with exact_fit_refused():
-        theta, evaluations = search(standard, reml=reml)
+        theta, evaluations = search(standard, reml=reml, progress=part(progress, 0.05, 0.95))
+        progress("estimates", 0.95)
         return solution_at(standard, scales, theta, reml=reml, evaluations=evaluations)
 
 
@@ -165,7 +171,7 @@ def in_units(gram: Gram, scales: list[Vector]) -> Gram:
     return gram.lend(found)
 
 
-def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:
+def search(gram: Gram, *, reml: bool, progress: Progress = silent) -> tuple[Vector, int]:
     """Minimise over theta by BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
 
     If effects are `STEEP` times the residual, sums of squares lose the digits that slopes need, and a simplex in
@@ -192,8 +198,11 @@ def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:
         except np.linalg.LinAlgError:
             return FAR, np.zeros(len(theta))
 
+    each = 0.0 if progress is silent else gram.elimination.seconds
+    watched = told(sloped, progress, curvature=curvature, promised=PROMISED, each=each)
+
     def run(start: Vector) -> tuple[Vector, float]:
-        return descend(sloped, start, curvature=curvature)
+        return descend(watched, start, curvature=curvature, promised=PROMISED)
 
     sparse.criterion(sparse.eliminate(gram, gram.start), reml=reml)  # an exact fit fails here, not after a step too far
     theta, best = run(gram.start)

@@ -22,6 +22,7 @@ from discreet.faults import Argument
 from discreet.lmm.fit import MixedFit
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.moments import Moments
+from discreet.progress import Progress, part, silent
 
 DRAWS = 2_000  # kept in each chain when a sampler is asked for without a number
 
@@ -37,6 +38,7 @@ def bayes_mixed(
     chains: int = 4,
     warmup: int | None = None,
     seed: int | np.random.Generator = 0,
+    progress: Progress = silent,
 ) -> BayesMixed | BayesTerms:
     """Fit a linear mixed model under a proper prior. `mixed(..., prior=...)` is the same.
 
@@ -48,6 +50,7 @@ def bayes_mixed(
         other models are sampled. "gibbs" answers from draws.
     draws, chains, warmup, seed : of the Gibbs sampler: draws kept in each chain, and as many before them unless
         `warmup` says otherwise. With "exact", `draws` > 0 adds chains to the exact answers, for joint questions.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -70,8 +73,9 @@ def bayes_mixed(
     check_method(method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # a prior keeps a singular fit away; dropped columns are noted
-        fit = mixed(formula, data)
-    return of_fit(fit, prior=prior, method=method, draws=draws, chains=chains, warmup=warmup, seed=seed)
+        fit = mixed(formula, data, progress=part(progress, 0.0, 0.3))
+    sampler = {"draws": draws, "chains": chains, "warmup": warmup, "seed": seed}
+    return of_fit(fit, prior=prior, method=method, progress=part(progress, 0.3, 1.0), **sampler)  # type: ignore[arg-type]
 
 
 def of_fit(
@@ -83,6 +87,7 @@ def of_fit(
     chains: int = 4,
     warmup: int | None = None,
     seed: int | np.random.Generator = 0,
+    progress: Progress = silent,
 ) -> BayesMixed | BayesTerms:
     """The posterior of a model that was fitted by REML: its sums are reused."""
     for random in fit.random:
@@ -99,18 +104,20 @@ def of_fit(
     if not isinstance(fit.statistics, Moments):
         names = variance_names(fit)
         terms = TermsModel.of(gram_of_fit(fit), prior, names, restore=restore, offset=offset)
-        sampled = sample(terms, draws=asked or DRAWS, chains=chains, warmup=warmup, rng=seed)
+        sampled = sample(terms, draws=asked or DRAWS, chains=chains, warmup=warmup, rng=seed, progress=progress)
         return BayesTerms(fit, prior, terms, sampled)
     group = fit.random[0].group
     model = PosteriorModel.of(fit.statistics, prior, restore=restore, offset=offset, group=group)
+    progress("posterior of the variances", 0.0)
     exact = Posterior.of(model) if method == "exact" else None
     drawn = None
     if asked or method == "gibbs":
         if all(isinstance(law, InverseGamma) for law in model.laws):
-            drawn = gibbs(exact or find_peak(model), draws=asked, chains=chains, warmup=warmup, rng=seed)
+            peak = exact or find_peak(model)
+            drawn = gibbs(peak, draws=asked, chains=chains, warmup=warmup, rng=seed, progress=progress)
         else:
             terms = TermsModel.of(gram_of_fit(fit), prior, (group,), restore=restore, offset=offset)
-            drawn = sample(terms, draws=asked, chains=chains, warmup=warmup, rng=seed)
+            drawn = sample(terms, draws=asked, chains=chains, warmup=warmup, rng=seed, progress=progress)
     return BayesMixed(fit, prior, model, method, drawn, exact)
 
 

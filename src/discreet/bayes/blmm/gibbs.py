@@ -19,8 +19,10 @@ from discreet.bayes.blmm.diagnostics import effective_size, rhat
 from discreet.bayes.blmm.exact import Peak, Posterior
 from discreet.bayes.blmm.variance_prior import InverseGamma
 from discreet.errors import DataError
+from discreet.progress import Progress, silent
 
 WIDTH, DEGREE = 2.0, 40  # of the interval of log lambda where A is a Chebyshev series; poles at distance pi
+TOLD = 50  # draws between two reports of progress
 DISPERSION = 4.0  # posterior deviations from the mode at which chains start
 RHAT_LIMIT, SIZE_LIMIT = 1.01, 400.0
 
@@ -73,6 +75,7 @@ def gibbs(
     start: Matrix | None = None,
     model: PosteriorModel | None = None,
     judge: bool = True,
+    progress: Progress = silent,
 ) -> Chains:
     """Sample `draws` kept draws per chain after `warmup` (as many, by default); `start` (chains, 2) are log variances.
 
@@ -105,6 +108,8 @@ def gibbs(
     chi = rng.chisquare([of_residual.freedom + model.rows, of_group.freedom + G], (total, chains, 2))
     d = np.full((chains, p + 1), -1.0)
     for i in range(total):
+        if i % TOLD == 0:
+            progress(f"draw {i:,} of {total:,}", i / total)
         A = products(group / residual)
         information = A[:, :-1, -1] / residual[:, None] + model.information
         triangle = np.linalg.cholesky(A[:, :-1, :-1] / residual[:, None, None] + model.precision)

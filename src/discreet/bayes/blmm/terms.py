@@ -16,12 +16,13 @@ from functools import cached_property
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.blmm.gibbs import Chains, ConvergenceWarning, judged
+from discreet.bayes.blmm.gibbs import TOLD, Chains, ConvergenceWarning, judged
 from discreet.bayes.blmm.prior import Prior
 from discreet.bayes.blmm.variance_prior import VariancePrior
 from discreet.errors import DataError, FitError
 from discreet.lmm.memory import refuse_draws
 from discreet.lmm.sparse import Eliminated, Gram, after, eliminate
+from discreet.progress import Progress, silent
 
 DF, WIDER = 5.0, 1.2  # of the t law of proposals, and its scale beside the posterior's
 WALKS = 0.3  # share of steps that are a random walk
@@ -135,6 +136,7 @@ def sample(
     chains: int = 4,
     warmup: int | None = None,
     rng: np.random.Generator | int = 0,
+    progress: Progress = silent,
 ) -> Chains:
     """`draws` kept draws per chain after `warmup` (as many, by default), whose covariance replaces the mode's."""
     warmup = draws if warmup is None else warmup
@@ -146,19 +148,25 @@ def sample(
             about="draws",
         )
     refuse_draws(model.gram.p + model.gram.effects, draws, chains)
+    progress("peak of the posterior", 0.0)
     rng, (mode, scale) = np.random.default_rng(rng), model.peak
     p, effects, k = model.gram.p, model.gram.effects, len(model.laws)
     beta, u, variances = np.empty((chains, draws, p)), np.empty((chains, draws, effects)), np.empty((chains, draws, k))
+    total = chains * (warmup + draws)
     for chain in range(chains):
         step = _Step(model, mode, scale, rng)
         seen = np.empty((warmup, k))
         for i in range(warmup):
             seen[i] = step.move()
+            if i % TOLD == 0:
+                progress(f"chain {chain + 1} of {chains}", (chain * (warmup + draws) + i) / total)
             if i + 1 in (warmup // 3, 2 * warmup // 3) and i > 20 * k:
                 step.learn(seen[i // 2 : i + 1])
         for i in range(draws):
             variances[chain, i] = np.exp(step.move())
             beta[chain, i], u[chain, i] = model.draw(step.at, rng)
+            if i % TOLD == 0:
+                progress(f"chain {chain + 1} of {chains}", (chain * (warmup + draws) + warmup + i) / total)
     found = Chains(beta, u, variances)
     notes = judged(found, other="")
     for note in notes:

@@ -126,7 +126,7 @@ class Killing:
         """A run with other data, or at another price, must be refused with nothing spent."""
         kind = self.chance.choice(["data", "price"])
         path = folder / "data" / "panel.parquet" if kind == "data" else folder / "plan.toml"
-        kept, paid = path.read_bytes(), accidents.charged(folder)
+        kept, times, paid = path.read_bytes(), path.stat(), accidents.charged(folder)
         if kind == "data":
             table = pq.read_table(path)
             pq.write_table(table.slice(1), path)
@@ -139,6 +139,7 @@ class Killing:
         else:
             self.faults.append(f"after another {kind} a run ended with {code}: {said[-1:]}")
         path.write_bytes(kept)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # by which a cluster's files are known again
         self.faults += accidents.faults(folder)
 
     def finish(self) -> None:

@@ -7,7 +7,7 @@ from tests.engines import programme
 from bench.comparison import Comparison
 from bench.kills import killed
 
-KILLS = 40
+KILLS = 30
 BRIEF = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"}
 """A JVM that lives for seconds starts in half the time if it does not compile what it runs once."""
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.columns import column_of
 from discreet.errors import DataError, MissingExtra
 from discreet.extras import needs
 from discreet.faults import Argument
@@ -171,9 +172,7 @@ def complete(lower: Any, upper: Any) -> tuple[Vector, Vector]:
 
 def both_ends(lower: Any, upper: Any) -> tuple[pa.Array, pa.Array]:
     """The ends of intervals as columns, both null where one is missing."""
-    import pyarrow as pa
-
-    low, high = (pa.array(end, pa.float64(), mask=np.isnan(end)) for end in complete(lower, upper))
+    low, high = (column_of(end, missing=np.isnan(end)) for end in complete(lower, upper))
     return low, high
 
 

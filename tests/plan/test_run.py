@@ -302,6 +302,16 @@ def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> N
     assert done.stdout.strip() == "[]"
 
 
+def test_a_plan_of_tables_loads_nothing_that_it_does_not_need(plan: Path) -> None:
+    """A third of a second and 40 MiB of every run, where pandas is installed."""
+    code = (
+        "import sys\nfrom discreet.plan.run import run\nrun(sys.argv[1])\n"
+        "print([m for m in ('pandas', 'pyarrow.dataset', 'scipy.optimize') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, plan], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_markup_in_names_stays_text(plan: Path) -> None:
     """Titles, data sets and categories are other people's texts: none of them may become part of the page."""
     evil = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'

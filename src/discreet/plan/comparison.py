@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.audit.stand_in import MOST_JOBS, same_shape
+from discreet.columns import column_of, integers_of
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import EstablishmentNodes
 from discreet.report.comparison import SHARES_OF_CAP, SHOWN, Group, SimulatedErrors, shares_told
@@ -65,7 +66,7 @@ def compare(
     if why_not := _not_comparable(query, values[filled]):
         return why_not
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
-    counts, keys = np.maximum(published.counts[rows], 0), published.keys.take(rows)
+    counts, keys = np.maximum(published.counts[rows], 0), published.keys.take(column_of(rows))
     names = (published.worker_by, published.levels, keys)
     if query.magnitude is None:
         worlds = {SHOWN: same_shape(counts, *names, rng)}
@@ -197,10 +198,11 @@ def _default_stratum(keys: pa.Table) -> str:
 
 def _by_stratum(keys: pa.Table, name: str, true: Integers, ours: Matrix, infused: Matrix) -> Iterator[Group]:
     if name == "place_population":
-        codes, names = stratum_of(np.array(keys[name], dtype=np.int64)), list(NAMES)
+        codes, names = stratum_of(integers_of(keys[name])), list(NAMES)
     else:
         coded = keys[name].combine_chunks().dictionary_encode()
-        codes, names = np.array(coded.indices), [str(value) for value in coded.dictionary.to_pylist()]
+        codes = np.asarray(np.from_dlpack(coded.indices), dtype=np.int64)
+        names = [str(value) for value in coded.dictionary.to_pylist()]
     for code in sorted(np.unique(codes)[:MOST_STRATA], key=lambda code: names[code] if len(names) > 4 else code):
         chosen = np.broadcast_to((codes == code)[:, None], true.shape)
         yield _group(names[code], chosen, true, ours, infused)

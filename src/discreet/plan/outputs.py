@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.columns import column_of, doubles_of
 from discreet.hierarchy import Hierarchy
 from discreet.ledger import Entry
 from discreet.lineage import Lineage
@@ -33,7 +34,7 @@ from discreet.report.page import slug
 from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared
-from discreet.tables.quality import quality
+from discreet.tables.quality import quality_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,14 +121,12 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
 
     A flag is of the numbers beside it: rounding makes a small count less certain.
     """
-    import pyarrow as pa
-
     table = moved
     for i, name in enumerate(moved.column_names):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
     value = "sum" if "sum" in moved.column_names else "count"
-    count, lower, upper = (np.array(moved[name], dtype=np.float64) for name in (value, "lower", "upper"))
+    count, lower, upper = (doubles_of(moved[name]) for name in (value, "lower", "upper"))
     columns = {
         value: rounded(count, round_to),
         "lower": np.floor(lower / round_to) * round_to,
@@ -135,12 +134,11 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
     }
     for name, values in columns.items():
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
-        whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
+        whole = column_of(np.where(fits, values, 0).astype(np.int64), missing=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
     if "quality" in table.column_names:
-        flags = quality(columns[value], columns["lower"], columns["upper"])
-        words = pa.array(flags.tolist(), table.schema.field("quality").type)
-        table = table.set_column(table.column_names.index("quality"), "quality", words)
+        flags = quality_column(columns[value], columns["lower"], columns["upper"])
+        table = table.set_column(table.column_names.index("quality"), "quality", flags)
     return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
 
 

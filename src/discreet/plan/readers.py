@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.columns import column_of, doubles_of, integers_of
 from discreet.plan import rules
 from discreet.plan.outputs import read_parents
 from discreet.release.tables import column_names, read_table
@@ -74,13 +75,14 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     beside = ["establishments"] if query.establishments else []
     columns = [*query.workplace_by, *numbers, *sized, *beside]
     table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
-    count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
-    sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
-    lower, upper = lower.astype(np.float64), upper.astype(np.float64)
+    value, *ends = (table[name] for name in numbers)
+    count = doubles_of(value).astype(np.int64) if value.null_count else integers_of(value)
+    lower, upper = (doubles_of(end).reshape(-1, query.levels) for end in ends)
+    sizes = {name: doubles_of(table[name])[:: query.levels] for name in sized}
     largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None
-    drawn = Drawn(count.astype(np.int64), largest, sizes.get("at_most"))
+    drawn = Drawn(count.reshape(-1, query.levels), largest, sizes.get("at_most"))
     return CountRelease(
-        keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
+        keys=table.select(list(query.workplace_by)).take(column_of(np.arange(0, len(table), query.levels))),
         worker_by=query.worker_by,
         levels=tuple(product(*(domains[name] for name in query.worker_by))),
         counts=drawn.counts,
@@ -92,6 +94,6 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
         at_most=drawn.at_most,
         lineage=read_parents(folder, query.jobs.schema.hierarchy),
         magnitude=query.magnitude,
-        establishments=np.array(table["establishments"])[:: query.levels] if beside else None,
+        establishments=integers_of(table["establishments"])[:: query.levels] if beside else None,
         ends=query.ends(request.ready[number], drawn) if path.stem == "research" else None,
     )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.columns import column_of, column_of_words
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -42,6 +44,7 @@ def canonical(table: pa.Table) -> bytes:
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
+    zero, empty = column_of(np.zeros(1, dtype=np.int64))[0], column_of_words([""])[0]
     for name in table.column_names:
         column = table[name].combine_chunks()
         if pa.types.is_dictionary(column.type):
@@ -50,7 +53,7 @@ def canonical(table: pa.Table) -> bytes:
             column = column.cast(pa.string())
         columns[name] = column
         if column.null_count:
-            columns[name] = column.fill_null("" if pa.types.is_string(column.type) else pa.scalar(0).cast(column.type))
+            columns[name] = column.fill_null(empty if pa.types.is_string(column.type) else zero.cast(column.type))
             columns[f"{name} is there"] = column.is_valid()
     plain = pa.table({name: _whole(column) for name, column in columns.items()}).combine_chunks()
     sink = pa.BufferOutputStream()
@@ -66,5 +69,5 @@ def _whole(column: Any) -> Any:
     import pyarrow.compute as pc
 
     if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), pa.scalar(np.nan, column.type), column)
+        column = pc.if_else(pc.is_nan(column), column_of(np.array([np.nan]))[0].cast(column.type), column)
     return pa.concat_arrays([column, column.slice(0, 0)])

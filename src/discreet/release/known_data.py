@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.columns import column_of, column_of_words
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Argument
 from discreet.frames import collect, open_frame
@@ -38,6 +39,7 @@ TELLING = 20
 """Different values from which on a column tells data sets apart: as many ones among as many rows are no copy."""
 
 TOGETHER = 16  # columns that are read at once
+LINES = 2**20  # rows whose text is joined at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +172,18 @@ def _digest(values: Vector) -> tuple[str, bool]:
 
 def digest_of(table: pa.Table) -> str:
     """A hash of rows in any order, whatever the types that a format gave their values."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    lines = pc.binary_join_element_wise(*map(_words, table.columns), "\0")
-    whole = "\n".join(lines.take(pc.sort_indices(lines)).to_pylist())
-    return hashlib.sha256(whole.encode()).hexdigest()
+    lines = pc.binary_join_element_wise(*map(_words, table.columns), column_of_words(["\0"])[0])
+    lines, new_line = lines.take(pc.sort_indices(lines)), column_of_words(["\n"])[0]
+    whole = hashlib.sha256()
+    for start in range(0, len(lines), LINES):
+        some = lines.slice(start, LINES)
+        listed = pa.ListArray.from_arrays(column_of(np.array([0, len(some)], dtype=np.int32)), some)
+        whole.update(b"\n" if start else b"")
+        whole.update(pc.binary_join(listed, new_line)[0].as_buffer())
+    return whole.hexdigest()
 
 
 def _words(column: pa.ChunkedArray) -> pa.Array:
@@ -186,7 +195,7 @@ def _words(column: pa.ChunkedArray) -> pa.Array:
         column = pa.chunked_array(
             [[None if value is None else str(value) for value in column.to_pylist()]], pa.string()
         )
-    return column.cast(pa.string()).fill_null("").combine_chunks()
+    return column.cast(pa.string()).fill_null(column_of_words([""])[0]).combine_chunks()
 
 
 def _found(content: Content) -> Fingerprint | None:

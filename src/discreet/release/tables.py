@@ -41,7 +41,9 @@ def read_table(
     import pyarrow.parquet
 
     if kind != "csv":
-        return pyarrow.parquet.read_table(file, columns=columns)
+        with pyarrow.parquet.ParquetFile(file) as found:  # `read_table` would load what reads folders of many files
+            table = found.read(columns=columns)
+        return table if columns is None else table.select(columns)
     types = {
         **dict.fromkeys(attributes, pa.string()),
         "count": pa.int64(),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.caveats import CONFIDENTIAL, at_least
+from discreet.columns import column_of
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block, Prose, Table
@@ -75,7 +76,7 @@ def ranking(label: str, table: CountRelease, left_out: Mask) -> Iterator[Block]:
     if not len(order):
         return
     best, worst = _rank_ranges(lower, upper)
-    keys = table.keys.take(order.tolist()).to_pylist()
+    keys = table.keys.take(column_of(order)).to_pylist()
     rows = [
         (rank, ", ".join(str(key[name]) for name in names), _range(best[row], worst[row]))
         for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)

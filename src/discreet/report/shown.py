@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.columns import column_of, doubles_of, words_of
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block
 from discreet.report.ranked import MOST, Mark, Ranked
@@ -76,9 +77,9 @@ class ShownTable:
         """Read a published file by these workplace attributes; its rows are those of the levels, cell by cell."""
         kinds = len(levels)
         columns = ("count" if of is None else "sum", "lower", "upper")
-        values, lower, upper = (np.array(table[name], dtype=np.float64).reshape(-1, kinds) for name in columns)
-        flags = np.array(table["quality"].to_pylist(), dtype=np.str_).reshape(-1, kinds)
-        keys = table.select(list(by)).take(np.arange(0, len(table), kinds))
+        values, lower, upper = (doubles_of(table[name]).reshape(-1, kinds) for name in columns)
+        flags = words_of(table["quality"]).reshape(-1, kinds)
+        keys = table.select(list(by)).take(column_of(np.arange(0, len(table), kinds)))
         return cls(keys, worker_by, levels, values, lower, upper, flags, level, of, drawn)
 
     @property
@@ -114,7 +115,7 @@ class ShownTable:
         gone = self.left_out
         total = np.where(gone.all(axis=1), np.nan, np.nansum(self.values, axis=1))
         order = np.argsort(-total, kind="stable")[:MOST]
-        rows = self.keys.take(order.tolist()).to_pylist() if names else [{}] * len(order)
+        rows = self.keys.take(column_of(order)).to_pylist() if names else [{}] * len(order)
         labels = [", ".join(str(row[name]) for name in names) or f"all {self.what}" for row in rows]
         places, some_gone = zip(order.tolist(), labels, strict=True), bool(gone.any())
         marks = [self._mark(row, name, float(total[row]), some_gone=some_gone) for row, name in places]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Integers
+from discreet.columns import column_of, integers_of
 from discreet.errors import DataError, EngineError
 from discreet.faults import Fault, Key, Subject, Value
 from discreet.frames import collect, holds, missing, refuse, working
@@ -82,7 +83,7 @@ class Cells:
         """These cells, each as often as it is named."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         taken: dict[str, Any] = {name: x[rows] for name, x in own.items() if isinstance(x, np.ndarray)}
-        return replace(self, keys=self.keys.take(rows), **taken)
+        return replace(self, keys=self.keys.take(column_of(rows)), **taken)
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -301,13 +302,11 @@ def _assemble(
     levels: tuple[tuple[Label, ...], ...],
 ) -> Cells:
     """Dense arrays in the order of the keys, the same from every engine."""
-    import pyarrow as pa
-
     tables = [_plain_keys(table, workplace_by) for table in blocks]
     by = list(workplace_by)
     orders = [_order([table[name].combine_chunks() for name in by], len(table)) for table in tables]
     keys, *others = [
-        table.select(by).combine_chunks().take(pa.array(order)) for table, order in zip(tables, orders, strict=True)
+        table.select(by).combine_chunks().take(column_of(order)) for table, order in zip(tables, orders, strict=True)
     ]
     if not all(other.equals(keys) for other in others):
         changed = "The data changed while they were read."
@@ -342,19 +341,15 @@ def _assemble(
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:
-    """Whole numbers of any width as an array, a piece at a time: only the answer is as long as the column."""
+    """Counts as an array; refused where they are too many."""
     import pyarrow as pa
 
-    out, start = np.empty(len(column), dtype=np.int64), 0
-    for chunk in column.chunks:
-        try:
-            out[start : start + len(chunk)] = np.from_dlpack(chunk.cast(pa.int64()))  # to_numpy would load pandas
-        except pa.ArrowInvalid:
-            raise DataError(
-                "The jobs of a cell are more than 2^63 - 1.", "Counts have 64 bits.", "Check the sizes.", about="source"
-            ) from None
-        start += len(chunk)
-    return out
+    try:
+        return integers_of(column)
+    except pa.ArrowInvalid:
+        raise DataError(
+            "The jobs of a cell are more than 2^63 - 1.", "Counts have 64 bits.", "Check the sizes.", about="source"
+        ) from None
 
 
 def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
@@ -370,10 +365,8 @@ def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 def ordered(keys: pa.Table) -> pa.Table:
     """Keys, all of which differ, in the one type and the order of cells."""
-    import pyarrow as pa
-
     plain = _plain_keys(keys, keys.column_names).combine_chunks()
-    return plain.take(pa.array(_order([plain[name].combine_chunks() for name in plain.column_names], len(plain))))
+    return plain.take(column_of(_order([plain[name].combine_chunks() for name in plain.column_names], len(plain))))
 
 
 def _order(keys: Sequence[pa.Array], rows: int) -> Integers:
@@ -409,7 +402,8 @@ def _ranks(key: pa.Array) -> tuple[Integers, int]:
     place = np.empty(len(words) + 1, dtype=np.int64)
     place[np.from_dlpack(pc.sort_indices(words))] = np.arange(len(words))
     place[-1] = len(words)
-    return place[np.from_dlpack(coded.indices.fill_null(len(words)))], len(words) + 1
+    codes = coded.indices.fill_null(column_of(np.array([len(words)], dtype=np.int32))[0])
+    return place[np.from_dlpack(codes)], len(words) + 1
 
 
 def _dense(code: Integers) -> tuple[Integers, int]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Vector
+from discreet.columns import column_of, column_of_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Words: TypeAlias = NDArray[Any]
 
@@ -24,6 +28,8 @@ NOISE, NONE = "mostly noise", "no interval"
 SUPPRESSED = "suppressed"
 """The flag of a number that a rule of the agency leaves out of the form for readers."""
 
+_FLAGS = (NONE, *QUALITY, NOISE)
+
 MEANING = (
     "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
     "of it; mostly noise, further; no interval, where an end is missing"
@@ -32,10 +38,21 @@ MEANING = (
 
 def quality(counts: Integers | Vector, lower: Vector, upper: Vector) -> Words:
     """The flag of every count."""
+    return np.array(_FLAGS)[_codes(counts, lower, upper)]
+
+
+def quality_column(counts: Integers | Vector, lower: Vector, upper: Vector) -> pa.Array:
+    """The same as a column of a table."""
+    return column_of_words(_FLAGS).take(column_of(_codes(counts, lower, upper)))
+
+
+def _codes(counts: Integers | Vector, lower: Vector, upper: Vector) -> NDArray[np.int8]:
+    """The place of every count's flag among `_FLAGS`."""
     count = np.asarray(counts, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         reach = np.maximum(upper - count, count - lower)
         # A count that came out below zero, or is not in its own interval, says nothing.
         some = (count >= 0) & (lower <= count) & (count <= upper)
         chosen = [~np.isfinite(lower + upper), *(some & (reach <= share * count) for share in QUALITY.values())]
-    return np.select(chosen, [NONE, *QUALITY], default=NOISE)
+    codes = [np.int8(code) for code in range(len(_FLAGS))]
+    return np.select(chosen, codes[:-1], default=codes[-1])

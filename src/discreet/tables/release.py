@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.columns import column_of, column_of_words
 from discreet.hierarchy import covers
 from discreet.ledger import Entry
 from discreet.lineage import Lineage
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result, both_ends, tidy_table
 from discreet.schema import Label
-from discreet.tables.quality import Words, quality
+from discreet.tables.quality import Words, quality, quality_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,21 +102,21 @@ class CountRelease(Result):
 
         cells, d = self.counts.shape
         columns: dict[str, Any] = {}
-        rows = np.repeat(np.arange(cells), d)
+        rows, kinds = (column_of(each) for each in (np.repeat(np.arange(cells), d), np.tile(np.arange(d), cells)))
         for name in self.keys.column_names:
-            columns[name] = self.keys[name].combine_chunks().take(pa.array(rows))
+            columns[name] = self.keys[name].combine_chunks().take(rows)
         for i, name in enumerate(self.worker_by):
-            columns[name] = pa.array([level[i] for level in self.levels] * cells)
-        columns[self.value] = pa.array(self.counts.ravel())
+            columns[name] = column_of_words([level[i] for level in self.levels]).take(kinds)
+        columns[self.value] = column_of(self.counts.ravel())
         columns["lower"], columns["upper"] = both_ends(self.lower.ravel(), self.upper.ravel())
-        columns["quality"] = pa.array(self.quality.ravel().tolist(), pa.string())
+        columns["quality"] = quality_column(self.counts.ravel(), self.lower.ravel(), self.upper.ravel())
         if self.establishments is not None:
-            columns["establishments"] = pa.array(np.repeat(self.establishments, d))
+            columns["establishments"] = column_of(np.repeat(self.establishments, d))
         if self.largest is not None:
-            columns["largest"] = pa.array(np.repeat(self.largest, d))
+            columns["largest"] = column_of(np.repeat(self.largest, d))
         if self.at_most is not None:
             bound = np.repeat(self.at_most, d)
-            columns["at_most"] = pa.array(bound, mask=~np.isfinite(bound))
+            columns["at_most"] = column_of(bound, missing=~np.isfinite(bound))
         return pa.table(columns)
 
     def tidy(self) -> pa.Table:

@@ -7,7 +7,6 @@ this size does not exist for these values, or that values lie outside the range 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -63,22 +62,26 @@ class Splines:
         return cls(tuple(knots.tolist()), degree)
 
     def at(self, x: Vector) -> Matrix:
-        t, last = self.knots, len(self.knots) - self.degree - 2
+        """Only the `degree` + 1 splines that are not zero at a value are worked out."""
+        t, last = np.array(self.knots), len(self.knots) - self.degree - 2
         if np.any((x < t[0]) | (x > t[-1])):
             raise ValueError(t[0], t[-1])
-
-        def rise(i: int, width: int) -> Vector | float:
-            return (x - t[i]) / (t[i + width] - t[i]) if t[i + width] != t[i] else 0.0
-
-        splines: list[Vector] = [
-            ((x >= t[i]) & ((x <= t[i + 1]) if i == last else (x < t[i + 1]))).astype(np.float64)
-            for i in range(len(t) - 1)
-        ]
+        between = np.minimum(np.searchsorted(t, x, side="right") - 1, last)  # the last interval has its end
+        near = [np.ones(len(x))]
         for d in range(1, self.degree + 1):
-            splines = [
-                rise(i, d) * low + (1 - rise(i + 1, d)) * high for i, (low, high) in enumerate(pairwise(splines))
-            ]
-        return np.column_stack(splines[1:])
+            before, near = near, [np.zeros(len(x)) for _ in range(d + 1)]
+            for r, low in enumerate(before):
+                start = t[between + 1 - d + r]
+                width = t[between + 1 + r] - start
+                rise = np.divide(x - start, width, out=np.zeros(len(x)), where=width > 0)
+                near[r] += (1 - rise) * low
+                near[r + 1] += rise * low
+        found = np.zeros((len(x), last))
+        for r, value in enumerate(near):
+            at = between - self.degree + r - 1
+            there = np.flatnonzero(at >= 0)
+            found[there, at[there]] = value[there]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,15 @@ class NaturalSplines:
 
         t = np.array(self.knots)
         low, high = t[0], t[-1]
-        splines = BSpline(t, np.eye(len(t) - 4), 3)
-        found = splines(np.clip(x, low, high))
-        slopes = splines.derivative()(np.array([low, high]))
+        splines, ends = BSpline(t, np.eye(len(t) - 4)[:, 1:], 3), np.array([low, high])
+        found = Splines(self.knots, 3).at(np.clip(x, low, high))
+        slopes = splines.derivative()(ends)
         for end, slope, outside in ((low, slopes[0], x < low), (high, slopes[1], x > high)):
             found[outside] += (x[outside] - end)[:, None] * slope
-        bends = splines.derivative(2)(np.array([low, high]))
-        free = np.linalg.qr(bends[:, 1:].T, mode="complete")[0][:, 2:]  # no second derivative at the ends
-        return np.asarray(found[:, 1:] @ free)
+        # No second derivative at the ends: times the last columns of Q of a QR of both, which are two reflections.
+        packed, sizes = np.linalg.qr(splines.derivative(2)(ends).T, mode="raw")
+        for k, size in enumerate(sizes.tolist()):
+            mirror = np.concatenate([np.zeros(k), [1.0], packed[k, k + 1 :]])
+            used = np.flatnonzero(mirror)
+            found[:, used] -= np.outer(found[:, used] @ mirror[used], size * mirror[used])
+        return found[:, 2:]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 R_TOLERANCE = 1e-7  # R drops a column whose norm falls below this share when earlier ones are taken out
 DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
 NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its digits
+SURELY = 1e-6  # of it: more than rounding makes of less than that
 
 
 def mixed(
@@ -179,8 +180,10 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
     fixed, levels = design.layout.fixed, design.levels
     starts = np.cumsum([0, *(piece.width(levels) for piece in fixed)])
     plain = [i for i, piece in enumerate(fixed) if not piece.coded]
-    changed = list(fixed)
+    changed, sure = list(fixed), surely_apart(XX[np.ix_(starts[plain], starts[plain])])
     for at, i in enumerate(plain):
+        if at < sure:
+            continue
         columns = starts[[j for j in plain[:at] if XX[starts[j], starts[j]] > 0]]
         whole, square = XX[np.ix_(columns, columns)], XX[starts[i], starts[i]]
         if not len(columns) or not fixed[i].monomial.atoms or square <= 0:
@@ -192,6 +195,17 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
             less = tuple((float(c), part) for c, part in zip(share, parts, strict=True) if c)
             changed[i] = replace(fixed[i], monomial=replace(fixed[i].monomial, less=less))
     return tuple(changed) if changed != list(fixed) else ()
+
+
+def surely_apart(XX: Matrix) -> int:
+    """How many of the first columns are far from every combination of those before them."""
+    from scipy.linalg.lapack import dpotrf
+
+    unit = np.sqrt(np.maximum(np.diag(XX), np.finfo(float).tiny))
+    factor, failed = dpotrf(XX / np.outer(unit, unit), lower=1) if len(XX) else (XX, 0)
+    pivots = np.diag(factor)[: failed - 1] if failed else np.diag(factor)
+    near = np.flatnonzero(pivots**2 < SURELY)
+    return int(near[0]) if len(near) else len(pivots)
 
 
 def collect(

@@ -22,6 +22,9 @@ def dense(rows: ModelRows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
     X = np.zeros((rows.count, sum(widths)))
     every = np.arange(rows.count)
     for piece, start in zip(pieces, np.cumsum([0, *widths[:-1]]), strict=True):
+        if not piece.coded:
+            X[:, start] = rows.evaluate(piece.monomial)
+            continue
         at = piece.position(rows.codes, levels, rows.count)
         touched = at >= 0
         X[every[touched], start + at[touched]] = rows.evaluate(piece.monomial)[touched]

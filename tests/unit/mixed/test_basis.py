@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.interpolate import BSpline
 
 from discreet import mixed
 from discreet.errors import DataError
-from discreet.formula.basis import Polynomials, Splines
+from discreet.formula.basis import NaturalSplines, Polynomials, Splines
 from faults_of import about
 
 CLOSE = 1e-12  # sums of a few products of numbers between 0 and 1
@@ -71,3 +72,15 @@ def test_a_spline_knows_nothing_outside_its_range() -> None:
     for outside in (x.min() - 1e-9, x.max() + 1e-9):
         with pytest.raises(ValueError):
             Splines.learn(x, 3, 5).at(np.array([outside]))
+
+
+@pytest.mark.parametrize("basis", [Splines, NaturalSplines])
+def test_a_wide_basis_takes_the_memory_of_its_columns(basis: type) -> None:
+    """Red before: every spline was worked out at every row, in three copies; natural ones were multiplied out."""
+    x = np.random.default_rng(3).random(6_000)
+    learned = Splines.learn(x, 3, 200) if basis is Splines else NaturalSplines.learn(x, 200)
+    tracemalloc.start()
+    found = learned.at(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * found.size * 8

@@ -12,6 +12,7 @@ descent    minimising a smooth function of a few variables whose slopes are know
 effects    random effects of a term, by the name of their group and level; a wrong name is an error that names others
 elimination sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
+evaluations evaluations of a criterion, told as they are made
 families   laws of a response given its linear predictor: log-density of each row with its derivatives
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
 general_bootstrap simulated counts and shares, refits to other responses, the parametric bootstrap
@@ -24,6 +25,7 @@ generalised the door to mixed models of counts and shares: read the formula and 
 gram       from cells to the cross-products a model needs
 inference  tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, profiles of coefficients
 influence  which rows carry weight: the paper's choice of 32 influential rows
+information slopes of the profiled criterion, and about its second derivatives: the average information
 intervals  intervals of fixed effects and of predictions: the doors to `inference`, `bootstrap` and `prediction`
 laplace    likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature
 likelihood the best parameters of a generalised mixed model
@@ -42,6 +44,7 @@ reml       profiled REML and ML criteria of a model with one random intercept, f
 residuals  laws of residuals beyond one variance: a variance for each stratum, or autoregression within series
 solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
 sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes; their gradients
+start      where the search over theta begins: every effect alone
 summary    A fit as a table, as text and as plain values. Formatting lives here and nowhere else
 """
 

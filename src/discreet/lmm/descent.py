@@ -1,7 +1,9 @@
 """Minimising a smooth function of a few variables whose slopes are known: BFGS with a line search that bears rounding.
 
-It ends when rounding hides the decrease that the quadratic model still promises (half of g'Hg), in any units of the
-variables. Near there, steps are judged by slopes and not by differences of values (Hager and Zhang, 2005).
+Second derivatives are a guess at the start, which steps correct, or about known at every point (`information`), where
+the last few steps correct them. It ends when rounding hides the decrease that the quadratic model still promises (half
+of g'Hg), in any units of the variables. Near there, steps are judged by slopes and not by differences of values (Hager
+and Zhang, 2005).
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from discreet.arrays import Matrix, Vector
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's constants
 ROUNDING = 1e-14  # of the value: differences below it say nothing
+LONGEST, KNOWN = 3.0, 1.5  # a first step, over the size of the variables: with a guessed and with a known curvature
+MEMORY = 2  # steps that correct a curvature known at every point
+LEAST = 1e-6  # of the largest curvature: flatter directions are taken to have it
 FAR = 1e15  # a value that stands for "not defined here"
 
 
@@ -21,36 +26,52 @@ def descend(
     function: Callable[[Vector], tuple[float, Vector]],
     start: Vector,
     *,
-    curvature: Vector,
+    curvature: Vector | Callable[[], Matrix],
     promised: float = 1e-11,
     steps: int = 300,
 ) -> tuple[Vector, float]:
-    """The minimum near `start` and its value; `curvature` is a guess of the second derivatives there."""
-    first = np.diag(1 / curvature)
-    x, inverse = start, first
+    """The minimum near `start` and its value; `curvature` is a guess of the second derivatives.
+
+    It is of those at `start`, one of each variable, or says those of the point where the function was asked last.
+    """
+    x = start
     value, slope = function(x)
+    first = _inverse(curvature()) if callable(curvature) else np.diag(1 / curvature)
+    inverse, pairs = first, list[tuple[Vector, Vector]]()
     for step in range(steps):
         along = -inverse @ slope
         rate = float(slope @ along)
         if rate >= 0:
-            inverse, along = first, -first @ slope
+            inverse, along, pairs = first, -first @ slope, []
             rate = float(slope @ along)
         if -rate / 2 <= promised + ROUNDING * abs(value):
             break
         longest = float(np.abs(along / np.maximum(1.0, np.abs(x))).max())
-        found = _line(function, x, value, along, rate, min(1.0, 3.0 / longest))
+        found = _line(function, x, value, along, rate, min(1.0, (KNOWN if callable(curvature) else LONGEST) / longest))
         if found is None:
             if inverse is first:
                 break
-            inverse = first
+            inverse, pairs = first, []
             continue
         moved, value, new = found
         s, y = moved - x, new - slope
-        if step == 0 and s @ y > 0:
-            inverse = inverse * float(s @ y / (y @ inverse @ y))
-        inverse = _updated(inverse, s, y)
         x, slope = moved, new
+        if callable(curvature):
+            inverse = first = _inverse(curvature())
+            pairs = [*pairs, (s, y)][-MEMORY:]
+            for before in pairs:
+                inverse = _updated(inverse, *before)
+        else:
+            if step == 0 and s @ y > 0:
+                inverse = inverse * float(s @ y / (y @ inverse @ y))
+            inverse = _updated(inverse, s, y)
     return x, value
+
+
+def _inverse(curvature: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(curvature)
+    least = LEAST * float(values[-1]) if values[-1] > 0 else 1.0
+    return np.asarray(vectors / np.maximum(values, least) @ vectors.T)
 
 
 def _line(
@@ -81,8 +102,9 @@ def _line(
 def _updated(inverse: Matrix, s: Vector, y: Vector) -> Matrix:
     """The inverse of BFGS after a step `s` that changed the slope by `y`."""
     met = float(s @ y)
-    if met <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+    if met <= 1e-14 * float(np.sqrt((s @ s) * (y @ y))):
         return inverse
     pulled = inverse @ y
-    gain = (1 + float(y @ pulled) / met) / met
-    return inverse + gain * np.outer(s, s) - (np.outer(pulled, s) + np.outer(s, pulled)) / met
+    # s s' (1 + y'Hy / s'y) / s'y - (Hy s' + s y'H) / s'y, as one product and its transpose
+    half = (s * ((1 + float(y @ pulled) / met) / 2) - pulled)[:, None] * (s / met)
+    return np.asarray(inverse + half + half.T)

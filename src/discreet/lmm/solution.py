@@ -18,9 +18,11 @@ from discreet.lmm import reml as one
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
 from discreet.lmm.evaluations import ToldCurve, told
+from discreet.lmm.information import bent
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Eliminated, Gram
+from discreet.lmm.start import starts
 from discreet.progress import Progress, part, silent
 
 STEEP = 100.0  # effects over the residual, in standard deviations
@@ -172,14 +174,35 @@ def in_units(gram: Gram, scales: list[Vector]) -> Gram:
 
 
 def search(gram: Gram, *, reml: bool, progress: Progress = silent) -> tuple[Vector, int]:
-    """Minimise over theta by BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
+    """The theta that minimises the criterion, and how often that was computed.
+
+    The first column of a triangle belongs to the effect that seems to vary most: of one that does not vary at all, the
+    rest of the column would have no direction.
+    """
+    known = starts(gram)
+    orders = [np.argsort(-np.diag(T), kind="stable") for T in gram.triangles(known[0])]
+    if all((np.diff(order) > 0).all() for order in orders):
+        return _search(gram, known, reml=reml, progress=progress)
+    turned = gram.ordered(orders)
+    theta, count = _search(turned, starts(turned), reml=reml, progress=progress)
+    roots = [T[np.argsort(order)] for T, order in zip(turned.triangles(theta), orders, strict=True)]
+    return flat([_upright(np.linalg.qr(root.T)[1].T) for root in roots]), count
+
+
+def _upright(T: Matrix) -> Matrix:
+    """The same triangle with a diagonal that is not negative."""
+    return np.asarray(np.tril(T) * np.where(np.diag(T) < 0, -1.0, 1.0))
+
+
+def _search(gram: Gram, known: Sequence[Vector], *, reml: bool, progress: Progress) -> tuple[Vector, int]:
+    """Minimise from one of the `known` starts, unbounded: the sign of a column of T is free, so zero is no wall.
 
     If effects are `STEEP` times the residual, sums of squares lose the digits that slopes need, and a simplex in
     relative steps continues.
     """
     diagonal = gram.start > 0
     curvature = np.concatenate([np.full(q * (q + 1) // 2, 2.0 * count) for count, q, _ in map(np.shape, gram.ZZ)])
-    count = 0
+    count, bend = 0, np.diag(curvature)
 
     def value(theta: Vector) -> float:
         nonlocal count
@@ -190,11 +213,13 @@ def search(gram: Gram, *, reml: bool, progress: Progress = silent) -> tuple[Vect
             return FAR
 
     def sloped(theta: Vector) -> tuple[float, Vector]:
-        nonlocal count
+        nonlocal count, bend
         count += 1
         try:
             at = sparse.eliminate(gram, theta)
-            return sparse.criterion(at, reml=reml)[0], sparse.gradient(at, reml=reml)
+            found = sparse.criterion(at, reml=reml)[0]
+            slope, bend = bent(at, reml=reml)
+            return found, slope
         except np.linalg.LinAlgError:
             return FAR, np.zeros(len(theta))
 
@@ -202,10 +227,11 @@ def search(gram: Gram, *, reml: bool, progress: Progress = silent) -> tuple[Vect
     watched = told(sloped, progress, curvature=curvature, promised=PROMISED, each=each)
 
     def run(start: Vector) -> tuple[Vector, float]:
-        return descend(watched, start, curvature=curvature, promised=PROMISED)
+        return descend(watched, start, curvature=lambda: bend, promised=PROMISED)
 
-    sparse.criterion(sparse.eliminate(gram, gram.start), reml=reml)  # an exact fit fails here, not after a step too far
-    theta, best = run(gram.start)
+    theta, best = run(known[0] if len(known) == 1 else min(known, key=value))
+    if best >= FAR:  # an exact fit
+        raise np.linalg.LinAlgError
     for zero in np.flatnonzero(diagonal & (np.abs(theta) < BOUNDARY)):  # it may be a saddle: leave it once
         aside = np.where(np.arange(len(theta)) == zero, ASIDE, theta)
         if value(aside) < best:
@@ -218,9 +244,10 @@ def search(gram: Gram, *, reml: bool, progress: Progress = silent) -> tuple[Vect
         gain, (theta, best) = best - found.fun, min([(theta, best), (found.x, float(found.fun))], key=lambda at: at[1])
         if gain < FLAT:
             break
-    zeroed = np.where(diagonal & (np.abs(theta) < 10 * BOUNDARY), 0.0, theta)
-    found = gram.triangles(zeroed if value(zeroed) <= best + 1e-9 else theta)
-    return flat([T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in found]), count
+    zeros = diagonal & (np.abs(theta) < 10 * BOUNDARY)
+    if zeros.any() and value(zeroed := np.where(zeros, 0.0, theta)) <= best + 1e-9:
+        theta = zeroed
+    return flat([_upright(T) for T in gram.triangles(theta)]), count
 
 
 def _relative_steps(theta: Vector) -> dict[str, object]:

@@ -17,6 +17,8 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.lmm.elimination import Elimination, Factored, Sparse
 
+FEW = 160  # effects, whose plain matrices are quicker than sparse ones
+
 
 @dataclass(frozen=True)
 class Coupling:
@@ -88,12 +90,17 @@ class Gram:
 
     @cached_property
     def whole(self) -> Sparse:
-        """Z'Z as a sparse array."""
+        """Z'Z as a sparse array, or as a plain one of few effects."""
         from scipy.sparse import coo_array
 
         rows, columns = self.places
         diagonal, off = self.scaled([np.eye(zz.shape[1]) for zz in self.ZZ])
         every = np.arange(self.effects)
+        if self.effects <= FEW:
+            plain = np.zeros((self.effects, self.effects))
+            plain[rows, columns] = plain[columns, rows] = off
+            plain[every, every] = diagonal
+            return plain
         index = np.concatenate([rows, columns, every]), np.concatenate([columns, rows, every])
         return coo_array((np.concatenate([off, off, diagonal]), index), shape=(self.effects,) * 2).tocsr()
 
@@ -101,6 +108,17 @@ class Gram:
         """Another Gram matrix of the same pattern, which need not find the order of its elimination again."""
         other.__dict__.update({"places": self.places, "elimination": self.elimination})
         return other
+
+    def ordered(self, orders: Sequence[Integers]) -> Gram:
+        """The effects of every level of a term in another order."""
+        terms = list(zip(orders, self.ZZ, self.Zxy, strict=True))
+        crossed = {
+            (i, j): Coupling(met.left, met.right, met.blocks[:, orders[i][:, None], orders[j]])
+            for (i, j), met in self.crossed.items()
+        }
+        ZZ = tuple(zz[:, order[:, None], order] for order, zz, _ in terms)
+        Zxy = tuple(zxy.reshape(len(zz), len(order), -1)[:, order].reshape(zxy.shape) for order, zz, zxy in terms)
+        return self.lend(Gram(ZZ, crossed, Zxy, self.joint, self.rows))
 
     def scaled(self, T: list[Matrix]) -> tuple[Vector, Vector]:
         """Lambda'Z'Z Lambda: its diagonal, and its entries in the order of `places`."""
@@ -206,33 +224,73 @@ def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None)
     return slopes(eliminated, (), reml=reml, sigma2=sigma2)[0]
 
 
-def slopes(
-    eliminated: Eliminated, parts: Sequence[Gram], *, reml: bool, sigma2: float | None = None
-) -> tuple[Vector, Vector]:
-    """Slopes of the criterion in theta, and in the weight of each of some `parts` of which the Gram matrix is a sum."""
+@dataclass(frozen=True)
+class Swept:
+    """What slopes and curvature share at one theta.
+
+    Attributes
+    ----------
+    unscaled, contrast : the inverse of X'V^-1 X, and beta with -1 after it.
+    scale, freedom : one over sigma2, and what the residual sum of squares is divided by for it.
+    Y, spread, H : Omega^-1 Lambda'Z'[X y], Lambda Y and Z'V^-1[X y].
+    weight : of H, in the slope of the criterion.
+    """
+
+    eliminated: Eliminated
+    unscaled: Matrix
+    contrast: Vector
+    scale: float
+    freedom: float
+    Y: Matrix
+    spread: Matrix
+    H: Matrix
+    weight: Matrix
+
+
+def swept(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None) -> Swept:
+    """With sigma profiled out or held."""
     gram, T, A = eliminated.gram, eliminated.triangles, eliminated.A
     p, n = gram.p, gram.rows
-    unscaled = np.linalg.inv(A[:p, :p])
+    unscaled = np.asarray(np.linalg.inv(A[:p, :p]), dtype=np.float64)
     contrast = np.append(unscaled @ A[:p, p], -1.0)
-    rss = contrast @ A @ contrast
-    scale = (n - p if reml else n) / rss if sigma2 is None else 1 / sigma2
+    freedom = n - p if reml else n
+    scale = float(freedom / (contrast @ A @ contrast)) if sigma2 is None else 1 / sigma2
     weight = scale * np.outer(contrast, contrast)
     if reml:
         weight[:p, :p] += unscaled
     Y = eliminated.factor.back(*eliminated.reduced)
     spread = np.concatenate([after(y.T, t.T).T for y, t in zip(gram.split(Y), T, strict=True)])
     H = gram.stacked - gram.whole @ spread
-    found = [-2 * _over_levels(h, y, len(t)) for h, y, t in zip(gram.split(H), gram.split(Y @ weight), T, strict=True)]
+    return Swept(eliminated, unscaled, contrast, scale, freedom, Y, spread, H, weight)
+
+
+def by_triangle(at: Swept, diagonal: Vector, entries: Vector) -> list[Matrix]:
+    """Slopes of the criterion in every entry of each T, with the entries of Omega^-1."""
+    gram, T = at.eliminated.gram, at.eliminated.triangles
+    terms = zip(gram.split(at.H), gram.split(at.Y @ at.weight), T, strict=True)
+    found = [-2 * _over_levels(h, y, len(t)) for h, y, t in terms]
+    more = inverse_slopes(gram, T, *blocks_of(gram, diagonal, entries))
+    return [slope + 2 * each for slope, each in zip(found, more, strict=True)]
+
+
+def lower(matrices: Sequence[Matrix]) -> Vector:
+    """Lower triangles as one vector, column by column."""
+    return np.concatenate([matrix.T[by_columns(len(matrix))] for matrix in matrices])
+
+
+def slopes(
+    eliminated: Eliminated, parts: Sequence[Gram], *, reml: bool, sigma2: float | None = None
+) -> tuple[Vector, Vector]:
+    """Slopes of the criterion in theta, and in the weight of each of some `parts` of which the Gram matrix is a sum."""
+    at = swept(eliminated, reml=reml, sigma2=sigma2)
     diagonal, entries = eliminated.factor.inverse(consume=True)
-    inverse = blocks_of(gram, diagonal, entries)
-    found = [slope + 2 * more for slope, more in zip(found, inverse_slopes(gram, T, *inverse), strict=True)]
     in_parts = []
     for part in parts:
-        own, between = part.scaled(T)
-        moved = part.stacked.T @ spread
-        dA = part.joint - moved - moved.T + spread.T @ (part.whole @ spread)
-        in_parts.append(own @ diagonal + 2 * float(between @ entries) + float(np.vdot(weight, dA)))
-    return np.concatenate([slope.T[by_columns(len(slope))] for slope in found]), np.array(in_parts)
+        own, between = part.scaled(eliminated.triangles)
+        moved = part.stacked.T @ at.spread
+        dA = part.joint - moved - moved.T + at.spread.T @ (part.whole @ at.spread)
+        in_parts.append(own @ diagonal + 2 * float(between @ entries) + float(np.vdot(at.weight, dA)))
+    return lower(by_triangle(at, diagonal, entries)), np.array(in_parts)
 
 
 def blocks_of(gram: Gram, diagonal: Vector, entries: Vector) -> tuple[list[Matrix], dict[tuple[int, int], Matrix]]:

@@ -303,7 +303,7 @@ def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> N
 
 
 def test_a_plan_of_tables_loads_nothing_that_it_does_not_need(plan: Path) -> None:
-    """A third of a second and 40 MiB of every run, where pandas is installed."""
+    """A quarter of a second and 40 MiB of every run, where pandas is installed."""
     code = (
         "import sys\nfrom discreet.plan.run import run\nrun(sys.argv[1])\n"
         "print([m for m in ('pandas', 'pyarrow.dataset', 'scipy.optimize') if m in sys.modules])"

@@ -12,6 +12,8 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 
+CHUNK = 65_536  # rows at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Polynomials:
@@ -116,3 +118,10 @@ class NaturalSplines:
             used = np.flatnonzero(mirror)
             found[:, used] -= np.outer(found[:, used] @ mirror[used], size * mirror[used])
         return found[:, 2:]
+
+
+def deviations(columns: Matrix) -> Vector:
+    """Standard deviations of columns, without a copy of all of them."""
+    means = columns.mean(axis=0)
+    parts = (np.square(columns[at : at + CHUNK] - means).sum(axis=0) for at in range(0, len(columns), CHUNK))
+    return np.asarray(np.sqrt(sum(parts, np.zeros(len(means))) / len(columns)))

@@ -18,7 +18,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.arithmetic import refuse_made
-from discreet.formula.basis import NaturalSplines, Polynomials, Splines
+from discreet.formula.basis import NaturalSplines, Polynomials, Splines, deviations
 from discreet.formula.contrasts import Contrasts, with_contrasts
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
@@ -34,7 +34,6 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
 DISTANT = 3.0
 COPIES = 2  # of the columns while a basis is made
-CHUNK = 65_536  # rows at a time
 SIZES = ("log_size", "size_class")  # functions of a group: of the number of its rows
 
 
@@ -257,16 +256,8 @@ def read_rows(
         return rows, known
     means = {factor: value.mean(axis=0) for factor, value in values.items()}
     with np.errstate(over="ignore", invalid="ignore"):  # squares too large for a double are refused later
-        distant = frozenset(
-            f for f, x in values.items() if (np.abs(means[f]) > DISTANT * _deviations(x, means[f])).any()
-        )
+        distant = frozenset(f for f, x in values.items() if (np.abs(means[f]) > DISTANT * deviations(x)).any())
     return rows, Learned(levels, states, means, distant)
-
-
-def _deviations(x: Matrix, means: Vector) -> Vector:
-    """Standard deviations of columns, without a copy of all of them."""
-    parts = (np.square(x[start : start + CHUNK] - means).sum(axis=0) for start in range(0, len(x), CHUNK))
-    return np.sqrt(sum(parts, np.zeros(len(means))) / len(x))
 
 
 def number_column(

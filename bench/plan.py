@@ -1,10 +1,10 @@
 """A plan carried out on 10.9 million jobs, beside the bare computation of the same tables.
 
 Bare: read and check every row, count, draw exact noise, compute intervals, write both forms of each table as CSV and
-Parquet. The plan adds its own checks, the ledger with its disk syncs, hashes, the report with its simulation and
-charts, and the reviewer's bundle. Fresh processes take turns; processor seconds of all threads count, and the overhead
-is the median of the pairs. The first run of each, which is not counted, compiles Python's modules, as the first use of
-an installation does.
+Parquet; it loads no pandas. The plan adds its own checks, the ledger with its disk syncs, hashes, the report with its
+simulation and charts, and the reviewer's bundle. Fresh processes take turns; processor seconds of all threads count,
+and the overhead is the median of the pairs. The first run of each, which is not counted, compiles Python's modules, as
+the first use of an installation does.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ folder = "out"
 BARE = """
 import sys
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import discreet as dc
+from discreet.columns import column_of, doubles_of
 def rounded(table, way, name):
-    values = way(np.asarray(table[name], dtype=float) / 5) * 5
-    return pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
+    values = way(doubles_of(table[name]) / 5) * 5
+    return column_of(np.nan_to_num(values).astype(np.int64), missing=np.isnan(values))
 def basic(table):
     for name, way in {"count": np.rint, "lower": np.floor, "upper": np.ceil}.items():
         table = table.set_column(table.column_names.index(name), name, rounded(table, way, name))

@@ -10,11 +10,12 @@ import numpy as np
 from discreet.errors import FitError
 
 CONTROL = Path("/sys/fs/cgroup")
+SMALL = 2.0**24  # bytes: for less, nobody asks what is free, which takes longer than a small fit's search
 
 
 def refuse_matrices(columns: int, needed: float) -> None:
     """Refuse matrices of a model's columns that would not fit into the free memory, before they are made."""
-    if needed > (free := free_memory()):
+    if (free := lacking(needed)) is not None:
         raise FitError(
             f"The model has {columns:,} columns, whose matrices need about {needed / 2**30:.1f} GiB of memory.",
             f"{free / 2**30:.1f} GiB are free.",
@@ -22,6 +23,14 @@ def refuse_matrices(columns: int, needed: float) -> None:
             "fewer degrees.",
             about="formula",
         )
+
+
+def lacking(needed: float) -> float | None:
+    """The bytes that are free, where `needed` is more than them."""
+    if needed <= SMALL:
+        return None
+    free = free_memory()
+    return free if needed > free else None
 
 
 def free_memory() -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from discreet.errors import FitError
-from discreet.formula.memory import free_memory
+from discreet.formula.memory import lacking
 
 if TYPE_CHECKING:
     from discreet.lmm.sparse import Gram
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def refuse_memory(gram: Gram, *, beside: int = 0) -> None:
     """Refuse a factor, and as many cores `beside` it, that would not fit into the free memory, before it is tried."""
-    needed, free = gram.elimination.bytes + 8.0 * beside * gram.elimination.core**2, free_memory()
-    if needed > free:
+    needed = gram.elimination.bytes + 8.0 * beside * gram.elimination.core**2
+    if (free := lacking(needed)) is not None:
         raise FitError(
             f"The {gram.effects:,} random effects leave a dense core of {gram.elimination.core:,}, which needs about "
             f"{needed / 2**30:.1f} GiB of memory.",
@@ -26,8 +26,8 @@ def refuse_memory(gram: Gram, *, beside: int = 0) -> None:
 
 def refuse_draws(effects: int, draws: int, chains: int) -> None:
     """Refuse draws of effects that would not fit into the free memory, before the first of them."""
-    needed, free = 8.0 * effects * draws * chains, free_memory()
-    if needed > free:
+    needed = 8.0 * effects * draws * chains
+    if (free := lacking(needed)) is not None:
         most = int(free / 2 / (8.0 * effects * chains))
         raise FitError(
             f"{chains} chains of {draws:,} draws of {effects:,} effects need about {needed / 2**30:.1f} GiB of memory.",

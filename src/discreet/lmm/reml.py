@@ -17,6 +17,7 @@ Matrices are factored one by one; one that cannot be factored makes its own resu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from discreet.lmm.moments import Moments
 SMALLEST, LARGEST = 1e-12, 1e10
 TOLERANCE = 1e-10  # of log lambda; the criterion is flat to second order, so it is then exact to rounding
 STEPS = 80
+GROUPS = 4_096  # whose products are in memory at a time
 
 
 class RatioProfile(Protocol):
@@ -70,12 +72,26 @@ class GroupCurve:
     def span(self) -> tuple[float, float]:
         return float(self.n[self.n > 0].min()), float(self.n.max())
 
+    @cached_property
+    def outer(self) -> Matrix:
+        """m_g m_g' of some groups, flat; of all where they are few."""
+        return self._outer(0)
+
+    def _outer(self, start: int) -> Matrix:
+        means = self.means[start : start + GROUPS]
+        return (means[:, :, None] * means[:, None, :]).reshape(len(means), -1)
+
     def at(self, ratio: Vector, order: int) -> tuple[list[Matrix], list[Vector]]:
-        v = self.n / (1 + ratio[0] * self.n)
-        A = [self.within + self.means.T @ (v[:, None] * self.means)]
-        A += [self.means.T @ (w[:, None] * self.means) for w in (-(v**2), 2 * v**3)[:order]]
-        logdet = [np.log1p(ratio[0] * self.n).sum(), v.sum(), -(v @ v)]
-        return [a[None] for a in A], [np.array([value]) for value in logdet[: order + 1]]
+        """At one ratio, or at several: a batch of this data set."""
+        A, logdet = np.zeros(((order + 1) * len(ratio), self.within.size)), np.zeros((order + 1, len(ratio)))
+        for start in range(0, len(self.n), GROUPS):
+            scaled = ratio[:, None] * (n := self.n[start : start + GROUPS])
+            v = n / (1 + scaled)
+            powers = [v, -(v**2), 2 * v**3][: order + 1]
+            A += np.concatenate(powers) @ (self._outer(start) if start else self.outer)
+            logdet += [part.sum(axis=1) for part in (np.log1p(scaled), *powers[:-1])]
+        A[: len(ratio)] += self.within.ravel()
+        return list(A.reshape(order + 1, len(ratio), *self.within.shape)), list(logdet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +189,10 @@ def _started(curve: RatioProfile, start: Vector | None, *, reml: bool) -> tuple[
     size = len(curve.rows)
     if start is None:
         grid = _grid(*curve.span)
-        values = np.stack([_value(curve, np.full(size, ratio), reml=reml) for ratio in grid])
+        if isinstance(curve, GroupCurve):
+            values = _value(curve, grid, reml=reml)[:, None]
+        else:
+            values = np.stack([_value(curve, np.full(size, ratio), reml=reml) for ratio in grid])
         best = values.argmin(axis=0)
         ratio = np.where(np.isfinite(values).all(axis=0), np.maximum(grid[best], SMALLEST), np.nan)
         low = np.log(np.maximum(grid[np.maximum(best - 1, 0)], SMALLEST))

@@ -237,7 +237,7 @@ def test_a_factor_with_one_level_is_told(panel: dict) -> None:
 def test_a_factor_larger_than_the_memory_is_refused_before_it_is_tried(
     panel: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.lmm.memory.free_memory", lambda: 1e4)
+    monkeypatch.setattr("discreet.lmm.memory.lacking", lambda _: 1e4)
     monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
     monkeypatch.setattr("discreet.lmm.sparse.eliminate", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
@@ -255,6 +255,7 @@ def test_more_columns_than_memory_are_refused_before_they_are_made(
     data = {"y": rng.poisson(2, n), "g": rng.integers(0, 90, n), "b": np.arange(n) % 2, "f": np.arange(n) % 300}
     data["f"] = np.array([f"f{level}" for level in data["f"]])
     monkeypatch.setattr("discreet.formula.memory.free_memory", lambda: 1e6)
+    monkeypatch.setattr("discreet.formula.memory.SMALL", 0.0)
     for maker in ("estimate._statistics", "generalised._problem"):
         monkeypatch.setattr(f"discreet.lmm.{maker}", lambda *_, **__: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):

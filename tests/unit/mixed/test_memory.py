@@ -12,10 +12,15 @@ import pytest
 import discreet as dc
 from discreet.errors import FitError
 from discreet.formula import memory as columns
-from discreet.lmm import memory
 from faults_of import about
 
 CROSSED = "y ~ 1 + (1 | g) + (1 | h)"
+
+
+def only(free: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many bytes are free, and asked for whatever the need."""
+    monkeypatch.setattr(columns, "free_memory", lambda: free)
+    monkeypatch.setattr(columns, "SMALL", 0.0)
 
 
 @pytest.fixture
@@ -29,7 +34,7 @@ def test_a_factor_that_does_not_fit_is_refused_before_it_is_tried(
     asked: dict[str, str], crossed: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Red before for counts: a bare MemoryError of 5.8 GiB with 60,000 x 60,000 levels."""
-    monkeypatch.setattr(memory, "free_memory", lambda: 2e4)
+    only(2e4, monkeypatch)
     monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
     monkeypatch.setattr("discreet.lmm.elimination.Elimination.factor", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
@@ -40,7 +45,7 @@ def test_draws_that_do_not_fit_are_refused_before_the_first(
     crossed: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4 chains of 2,000 draws of 121 effects are 7.7 MB. Red before: a bare MemoryError at 120,000 effects."""
-    monkeypatch.setattr(memory, "free_memory", lambda: 7e6)
+    only(7e6, monkeypatch)
     monkeypatch.setattr("discreet.bayes.blmm.terms._Step", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("draws")):
         dc.mixed(CROSSED, crossed, prior={"sd": 10})
@@ -66,12 +71,19 @@ def test_a_limit_of_a_container_is_known(tmp_path: Path, monkeypatch: pytest.Mon
     assert columns.free_memory() > 1e6
 
 
+def test_a_small_fit_does_not_ask_what_is_free(crossed: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "free_memory", lambda: pytest.fail("it was asked"))
+    dc.mixed(CROSSED, crossed)
+    with pytest.raises(pytest.fail.Exception):
+        columns.refuse_matrices(9, columns.SMALL + 1)
+
+
 @pytest.mark.parametrize("family", ["gaussian", "poisson"])
 def test_a_spline_that_does_not_fit_is_refused_before_it_is_made(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """60,000 rows and 900 columns. Red before: a bare MemoryError within a limit of 3 GiB."""
     rng = np.random.default_rng(5)
     data = {"x": rng.normal(size=600), "y": rng.poisson(3, 600), "g": np.arange(600) % 9}
-    monkeypatch.setattr(columns, "free_memory", lambda: 1e5)
+    only(1e5, monkeypatch)
     monkeypatch.setattr("discreet.formula.rows._apply", lambda *_: pytest.fail("it was made"))
     with pytest.raises(FitError, check=about("formula")):
         dc.mixed("y ~ ns(x, 30) + (1 | g)", data, family=family)  # type: ignore[call-overload]

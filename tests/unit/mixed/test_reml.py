@@ -52,6 +52,17 @@ def test_slopes_are_derivatives(dense: tuple, ratio: float, reml: bool) -> None:
 
 
 @pytest.mark.parametrize("reml", [True, False])
+def test_many_ratios_and_parts_of_the_groups_are_the_density_too(
+    dense: tuple, reml: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.lmm.reml.GROUPS", 3)
+    ratios, moments = np.array([0.0, 1e-3, 0.3, 7.0, 1e5]), moments_of(*dense)
+    assert len(moments.n) > 3
+    found = profile(GroupCurve.of(moments), ratios, reml=reml).criterion
+    assert found == pytest.approx([by_hand(*dense, ratio, reml=reml)[0] for ratio in ratios], rel=1e-9)
+
+
+@pytest.mark.parametrize("reml", [True, False])
 def test_no_ratio_is_better(dense: tuple, reml: bool) -> None:
     curve = GroupCurve.of(moments_of(*dense))
     best = best_ratio(curve, reml=reml)

@@ -21,11 +21,11 @@ from discreet.plan.summaries import SummaryRequest
 from discreet.release.files import MANIFEST
 from discreet.release.folder import open_release
 from discreet.tables.reopened import from_constants
-from discreet.utility.model_changes import quantile
-from discreet.utility.paired import Ends
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from discreet.utility.paired import Ends
 
 LEFT_OUT = "left_out"
 """A column of an earlier table: 1 where a rule of the agency leaves the number out."""
@@ -72,6 +72,8 @@ def numbers_of(request: Compared, folder: Path, by: tuple[str, ...], value: str)
 
 def _estimates(table: pa.Table) -> Numbers:
     """Estimates of a model that have a standard error, with ends that allow for the tails of noise."""
+    from discreet.utility.model_changes import quantile
+
     rows = [row for row in table.to_pylist() if row["std_error"] is not None]
     values, errors = (np.array([row[name] for row in rows], dtype=np.float64) for name in ("estimate", "std_error"))
 

@@ -35,11 +35,9 @@ from discreet.plan.summaries import SummaryRequest
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
 from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable
-from discreet.utility.between import SureChanges, changes_at, matched
-from discreet.utility.paired import change_ends
 
 if TYPE_CHECKING:
-    pass
+    from discreet.utility.between import SureChanges
 
 
 EFFECTS = ("group", "term")
@@ -61,6 +59,9 @@ class AlarmStep:
 
     def found(self, folder: Path) -> SureChanges:
         """The alarms, from the published files below `folder`."""
+        from discreet.utility.between import changes_at, matched
+        from discreet.utility.paired import change_ends
+
         asked = self.asked
         about: dict[str, Any] = {
             "rate": float(asked.chance),

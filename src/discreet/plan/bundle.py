@@ -19,7 +19,6 @@ from typing import Any
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
-from discreet.formula.formula import read_formula
 from discreet.ledger import Entry, Head
 from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
@@ -152,6 +151,8 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
 
 def _columns(release: ModelSection | PosteriorSection) -> set[str]:
     """The columns that a model names, in its formula and beside it."""
+    from discreet.formula.formula import read_formula
+
     named = {*read_formula(release.formula, needs_random=False).columns}
     if isinstance(release, ModelSection):
         named |= {*(release.series or ()), *(each for each in (release.time, release.exposure) if each)}

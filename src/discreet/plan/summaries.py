@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import PrivacyError
-from discreet.formula.formula import Formula, read_formula, without_lags
 from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
@@ -27,8 +26,6 @@ from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER
 from discreet.release.offer import Offer
 from discreet.release.tables import read_table
-from discreet.report.estimates import estimates, in_short
-from discreet.report.flags import FLAGS, LIMITS
 from discreet.report.page import Prose
 from discreet.report.release import Results
 from discreet.voices import written
@@ -36,6 +33,7 @@ from discreet.voices import written
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.formula.formula import Formula
     from discreet.frames import Frame
     from discreet.release.question import Question
 
@@ -71,12 +69,18 @@ class SummaryRequest:
     @property
     def response(self) -> str:
         """The column that it is about."""
-        return read_formula(self.release.formula, needs_random=False).response.column
+        return self.model.response.column
+
+    @property
+    def model(self) -> Formula:
+        """Its formula as read."""
+        from discreet.formula.formula import read_formula
+
+        return read_formula(self.release.formula, needs_random=False)
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
-        model = read_formula(self.release.formula, needs_random=False)
-        public = self.source.tables.data.public
+        model, public = self.model, self.source.tables.data.public
         table = data.table([column for column in model.columns if column not in public])
         if data.engine is not None and self._needs_rows(table, model):
             data.refuse_collection(table, model.columns)
@@ -99,6 +103,7 @@ class SummaryRequest:
 
     def _needs_rows(self, table: Frame, model: Formula) -> bool:
         """Whether sums by categories, which an engine can compute, are not enough."""
+        from discreet.formula.formula import without_lags
         from discreet.formula.rows import plan, with_sizes
         from discreet.lmm.cells import runs_in_engine
         from discreet.lmm.private.public import hidden
@@ -128,9 +133,11 @@ class SummaryRequest:
 
     def _supposed(self) -> list[str]:
         """The kinds of limits that its answers have."""
+        from discreet.formula.formula import without_lags
+
         if isinstance(self.release, PosteriorSection):
             return [self.release.summary]
-        lags = without_lags(read_formula(self.release.formula, needs_random=False))[1]
+        lags = without_lags(self.model)[1]
         return ["model", *["lags"] * bool(lags)]
 
     def published(self, folder: Path) -> pa.Table:
@@ -141,6 +148,9 @@ class SummaryRequest:
 
     def results(self, folder: Path) -> Results:
         """The answers, from the published files."""
+        from discreet.report.estimates import estimates, in_short
+        from discreet.report.flags import LIMITS
+
         table = self.published(folder)
         return Results(
             flagged=_flagged(self.release.name, table),
@@ -155,6 +165,8 @@ class SummaryRequest:
 
 def _flagged(name: str, table: pa.Table) -> list[str]:
     """A line for each flag and kind of estimate that has it."""
+    from discreet.report.flags import FLAGS
+
     found: dict[tuple[str, str, str], list[str]] = {}
     rows = table.to_pylist() if "flag" in table.column_names else []
     for row in rows:

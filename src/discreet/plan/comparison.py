@@ -24,6 +24,7 @@ from discreet.privacy.units import EstablishmentNodes
 from discreet.report.comparison import SHARES_OF_CAP, SHOWN, Group, SimulatedErrors, shares_told
 from discreet.simulate.lodes import SHAPE
 from discreet.simulate.national import NationalShape
+from discreet.tables.cells import Cells
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
 from discreet.tables.prepared import Prepared
@@ -78,11 +79,10 @@ def compare(
         about: dict[str, Any] = {"sigma": SIGMA_OF_AMOUNTS}
         worlds = {share: same_shape(counts, *names, rng, number=each, **about) for share, each in numbers.items()}
     errors = {share: _errors(query, ready, each, rng, seed) for share, each in worlds.items()}
-    world, (ours, infused) = worlds[SHOWN], errors[SHOWN]
-    cells, infusion = world.cells(unions=ready.mechanism.by_unions), _infusion(query)
+    world, (cells, drawn, ours, infused) = worlds[SHOWN], errors[SHOWN]
+    infusion, true = _infusion(query), cells.counts.sum(axis=1)
     factors = infusion.factor(rng.random(len(world.counts)))
     table = infusion.publish(world, factors, source=SeededSource(seed))
-    drawn, true = query._draw(ready, cells, SeededSource(seed + TRIALS - 1)), cells.counts.sum(axis=1)
     name = stratum or _default_stratum(cells.keys)
     return SimulatedErrors(
         cells=len(rows),
@@ -94,7 +94,7 @@ def compare(
         rank=spearman(drawn.sum(axis=1), true),
         infused_rank=spearman(table.sum(axis=1), true),
         magnitude=query.magnitude,
-        by_share_of_cap={share: _ratio(*each) for share, each in errors.items()} if len(errors) > 1 else {},
+        by_share_of_cap={share: each.ratio for share, each in errors.items()} if len(errors) > 1 else {},
     )
 
 
@@ -122,28 +122,38 @@ def foreseen(query: CountQuery, ready: Prepared, jobs: Vector) -> Foreseen | Non
         counts[:, 0] += whole - counts.sum(axis=1)
         number, sigma = _establishments(jobs, rng), SHAPE.size_sigma if query.magnitude is None else SIGMA_OF_AMOUNTS
         world = same_shape(counts, *names, rng, number=number, sigma=sigma)
-        found.append(f"{_ratio(*_errors(query, ready, world, rng, 0)):.2f}")
-        cells = world.cells(unions=ready.mechanism.by_unions)
-        below.append(float((query._draw(ready, cells, SeededSource(0)) < 0).mean()))
+        errors = _errors(query, ready, world, rng, 0)
+        found.append(f"{errors.ratio:.2f}")
+        below.append(float((query._draw(ready, errors.cells, SeededSource(0)) < 0).mean()))
     told = f"On simulated establishments of the public sizes the error is {' or '.join(found)} times that of noise "
     told += "infusion, which promises nothing"
     supposed = "" if query.magnitude is None else f", if a worker adds {shares_told()} of the cap on average"
     return Foreseen(f"{told}{supposed}.", tuple(below))
 
 
-def _errors(
-    query: CountQuery, ready: Prepared, world: Histograms, rng: np.random.Generator, seed: int
-) -> tuple[Matrix, Matrix]:
-    """The mean absolute error of every number under the release's mechanism, and under infusion."""
+class _Errors(NamedTuple):
+    """The mean absolute error of every number under the release's mechanism, and under infusion.
+
+    They are of these cells; `drawn` are the numbers of the last trial.
+    """
+
+    cells: Cells
+    drawn: Integers
+    ours: Matrix
+    infused: Matrix
+
+    @property
+    def ratio(self) -> float:
+        return float(self.ours.mean() / self.infused.mean()) if self.infused.any() else np.inf
+
+
+def _errors(query: CountQuery, ready: Prepared, world: Histograms, rng: np.random.Generator, seed: int) -> _Errors:
     cells = world.cells(unions=ready.mechanism.by_unions)
     ours = np.zeros(cells.counts.shape)
     for trial in range(TRIALS):
-        ours += np.abs(query._draw(ready, cells, SeededSource(seed + trial)) - cells.counts) / TRIALS
-    return ours, _infusion(query).expected_error(world, rng=rng, trials=TRIALS)
-
-
-def _ratio(ours: Matrix, infused: Matrix) -> float:
-    return float(ours.mean() / infused.mean()) if infused.any() else np.inf
+        drawn = query._draw(ready, cells, SeededSource(seed + trial))
+        ours += np.abs(drawn - cells.counts) / TRIALS
+    return _Errors(cells, drawn, ours, _infusion(query).expected_error(world, rng=rng, trials=TRIALS))
 
 
 def _infusion(query: CountQuery) -> Infusion:

@@ -12,7 +12,7 @@ from discreet.columns import column_of
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block, Prose, Table
-from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
+from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, counted
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Mask, Vector
@@ -47,8 +47,7 @@ def intervals(label: str, table: CountRelease) -> Iterator[Block]:
         f"{label} intervals",
     )
     yield Prose(unbroken(f"{at_least(CONFIDENTIAL)} **Quality** says {MEANING}."))
-    flags, number = np.unique(table.quality, return_counts=True)
-    found = dict(zip(flags.tolist(), number.tolist(), strict=True))
+    found = counted(table.counts, table.lower, table.upper)
     yield Table(
         ("Quality", f"{table.value.capitalize()}s"),
         [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],

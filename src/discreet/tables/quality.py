@@ -41,6 +41,12 @@ def quality(counts: Integers | Vector, lower: Vector, upper: Vector) -> Words:
     return np.array(_FLAGS)[_codes(counts, lower, upper)]
 
 
+def counted(counts: Integers | Vector, lower: Vector, upper: Vector) -> dict[str, int]:
+    """How many counts have each flag that some have."""
+    number = np.bincount(_codes(counts, lower, upper).ravel(), minlength=len(_FLAGS)).tolist()
+    return {flag: n for flag, n in zip(_FLAGS, number, strict=True) if n}
+
+
 def quality_column(counts: Integers | Vector, lower: Vector, upper: Vector) -> pa.Array:
     """The same as a column of a table."""
     return column_of_words(_FLAGS).take(column_of(_codes(counts, lower, upper)))

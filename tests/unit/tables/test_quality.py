@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.tables.quality import quality
+from discreet.tables.quality import counted, quality
 
 
 def test_flags_follow_the_width_and_never_praise_a_count_of_noise() -> None:
@@ -15,3 +15,5 @@ def test_flags_follow_the_width_and_never_praise_a_count_of_noise() -> None:
     assert quality(counts, lower, upper).tolist() == [
         "good", "fair", "poor", "mostly noise", "mostly noise", "good", "no interval", "mostly noise"
     ]  # fmt: skip
+    assert counted(counts, lower, upper) == {"good": 2, "fair": 1, "poor": 1, "mostly noise": 3, "no interval": 1}
+    assert counted(counts[:1], lower[:1], upper[:1]) == {"good": 1}

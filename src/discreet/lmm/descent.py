@@ -29,10 +29,12 @@ def descend(
     curvature: Vector | Callable[[], Matrix],
     promised: float = 1e-11,
     steps: int = 300,
+    alone: Callable[[Vector], float] | None = None,
 ) -> tuple[Vector, float]:
     """The minimum near `start` and its value; `curvature` is a guess of the second derivatives.
 
     It is of those at `start`, one of each variable, or says those of the point where the function was asked last.
+    `alone` is the function without its slope, where that is cheaper: it is asked first.
     """
     x = start
     value, slope = function(x)
@@ -47,7 +49,8 @@ def descend(
         if -rate / 2 <= promised + ROUNDING * abs(value):
             break
         longest = float(np.abs(along / np.maximum(1.0, np.abs(x))).max())
-        found = _line(function, x, value, along, rate, min(1.0, (KNOWN if callable(curvature) else LONGEST) / longest))
+        size = min(1.0, (KNOWN if callable(curvature) else LONGEST) / longest)
+        found = _line(function, x, value, along, rate, size, alone)
         if found is None:
             if inverse is first:
                 break
@@ -69,26 +72,37 @@ def descend(
 
 
 def _inverse(curvature: Matrix) -> Matrix:
-    values, vectors = np.linalg.eigh(curvature)
+    from scipy.linalg.lapack import dsyev
+
+    values, vectors, _ = dsyev(curvature, lower=1)
     least = LEAST * float(values[-1]) if values[-1] > 0 else 1.0
     return np.asarray(vectors / np.maximum(values, least) @ vectors.T)
 
 
 def _line(
-    function: Callable[[Vector], tuple[float, Vector]], x: Vector, value: float, along: Vector, rate: float, size: float
+    function: Callable[[Vector], tuple[float, Vector]],
+    x: Vector,
+    value: float,
+    along: Vector,
+    rate: float,
+    size: float,
+    alone: Callable[[Vector], float] | None,
 ) -> tuple[Vector, float, Vector] | None:
     """A point along the way that is low enough and flat enough, with value and slope; None where there is none."""
     low, high = 0.0, np.inf
     noise = ROUNDING * abs(value)
     for _ in range(25):
         moved = x + size * along
-        there, slope = function(moved)
-        rise = float(slope @ along)
-        too_far = there > value + SUFFICIENT * size * rate + noise
-        if too_far and there <= value + 10 * noise and abs(rise) <= CURVATURE * abs(rate):
-            too_far = False
-        if not too_far and rise >= CURVATURE * rate:
-            return moved, there, slope
+        there = alone(moved) if alone else -np.inf
+        too_far = there > value + max(SUFFICIENT * size * rate + noise, 10 * noise)
+        if not too_far:
+            there, slope = function(moved)
+            rise = float(slope @ along)
+            too_far = there > value + SUFFICIENT * size * rate + noise
+            if too_far and there <= value + 10 * noise and abs(rise) <= CURVATURE * abs(rate):
+                too_far = False
+            if not too_far and rise >= CURVATURE * rate:
+                return moved, there, slope
         if too_far:
             high = size
             guess = -rate * size**2 / (2 * (there - value - rate * size)) if there < FAR else 0.0

@@ -90,7 +90,7 @@ class Elimination:
         n, pairs = unknowns, 0
         rounds: list[Round] = []
         shuffled = np.random.default_rng(1)
-        while n and a is not None and b is not None:
+        while 3.0 * FLOP * n**3 >= ROUND and a is not None and b is not None:
             chosen = _independent(a, b, n, MOST_PAIRS - pairs, shuffled)
             if chosen is None:
                 break

@@ -18,7 +18,8 @@ from discreet.lmm import reml as one
 from discreet.lmm import sparse
 from discreet.lmm.descent import FAR, descend
 from discreet.lmm.evaluations import ToldCurve, told
-from discreet.lmm.information import bent
+from discreet.lmm.few import MOST, FewEffects
+from discreet.lmm.information import ManyEffects, Surface
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Eliminated, Gram
@@ -202,32 +203,34 @@ def _search(gram: Gram, known: Sequence[Vector], *, reml: bool, progress: Progre
     """
     diagonal = gram.start > 0
     curvature = np.concatenate([np.full(q * (q + 1) // 2, 2.0 * count) for count, q, _ in map(np.shape, gram.ZZ)])
-    count, bend = 0, np.diag(curvature)
+    surface: Surface = FewEffects(gram, reml) if gram.effects <= MOST else ManyEffects(gram, reml)
+    count, last, bend = 0, FAR, np.diag(curvature)
 
     def value(theta: Vector) -> float:
-        nonlocal count
+        nonlocal count, last
         count += 1
         try:
-            return sparse.criterion(sparse.eliminate(gram, theta), reml=reml)[0]
+            last = surface.value(theta)
         except np.linalg.LinAlgError:
-            return FAR
+            last = FAR
+        return last
 
     def sloped(theta: Vector) -> tuple[float, Vector]:
-        nonlocal count, bend
-        count += 1
+        nonlocal bend
+        found = last if theta is surface.theta else value(theta)
+        if found >= FAR:
+            return FAR, np.zeros(len(theta))
         try:
-            at = sparse.eliminate(gram, theta)
-            found = sparse.criterion(at, reml=reml)[0]
-            slope, bend = bent(at, reml=reml)
-            return found, slope
+            slope, bend = surface.bent()
         except np.linalg.LinAlgError:
             return FAR, np.zeros(len(theta))
+        return found, slope
 
     each = 0.0 if progress is silent else gram.elimination.seconds
     watched = told(sloped, progress, curvature=curvature, promised=PROMISED, each=each)
 
     def run(start: Vector) -> tuple[Vector, float]:
-        return descend(watched, start, curvature=lambda: bend, promised=PROMISED)
+        return descend(watched, start, curvature=lambda: bend, promised=PROMISED, alone=value)
 
     theta, best = run(known[0] if len(known) == 1 else min(known, key=value))
     if best >= FAR:  # an exact fit

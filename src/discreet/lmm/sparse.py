@@ -209,11 +209,20 @@ def eliminate(gram: Gram, theta: Vector) -> Eliminated:
 
 def criterion(eliminated: Eliminated, *, reml: bool) -> tuple[float, float]:
     """-2 log (restricted) likelihood with beta and sigma profiled out, and the residual sum of squares."""
-    pivots = np.diagonal(np.linalg.cholesky(eliminated.A))
-    n, p = eliminated.gram.rows, eliminated.gram.p
-    freedom, rss = n - p if reml else n, float(pivots[-1]) ** 2
+    return criterion_of(eliminated.A, eliminated.logdet, eliminated.gram.rows, reml=reml)
+
+
+def criterion_of(A: Matrix, logdet: float, n: float, *, reml: bool) -> tuple[float, float]:
+    """The same from [X y]' V^-1 [X y] and the log determinant."""
+    from scipy.linalg.lapack import dpotrf
+
+    factor, failed = dpotrf(A, lower=1, clean=0)
+    if failed:
+        raise np.linalg.LinAlgError("the fixed effects reproduce the response")
+    pivots = factor.diagonal()
+    freedom, rss = n - len(A) + 1 if reml else n, float(pivots[-1]) ** 2
     fixed = 2 * float(np.log(pivots[:-1]).sum()) if reml else 0.0
-    return eliminated.logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
+    return logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
 
 
 def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None) -> Vector:

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.mixed.test_sparse import TERMS, assemble
 
 from discreet.lmm.descent import descend
-from discreet.lmm.information import average_information, bent
+from discreet.lmm.few import FewEffects
+from discreet.lmm.information import ManyEffects, average_information, bent
 from discreet.lmm.solution import search, standardised
 from discreet.lmm.sparse import criterion, eliminate, gradient, swept
 from discreet.lmm.start import starts
@@ -46,6 +47,41 @@ def test_slopes_with_and_without_curvature_are_the_same(terms: str, panel: dict)
     slope, bend = bent(eliminate(gram, theta), reml=True)
     assert np.allclose(slope, gradient(eliminate(gram, theta), reml=True), rtol=1e-12)
     assert np.linalg.eigvalsh(bend).min() > -DIGITS * np.abs(bend).max()
+
+
+@pytest.mark.parametrize("reml", [True, False])
+@pytest.mark.parametrize("terms", TERMS)
+def test_plain_matrices_give_the_numbers_of_sparse_ones(terms: str, reml: bool, panel: dict) -> None:
+    gram, *_ = assemble(terms, panel)
+    theta = np.random.default_rng(5).uniform(0.1, 0.8, len(gram.start))
+    plain, sparse = FewEffects(gram, reml), ManyEffects(gram, reml)
+    assert plain.value(theta) == pytest.approx(sparse.value(theta), rel=1e-12)
+    for mine, other in zip(plain.bent(), sparse.bent(), strict=True):
+        assert np.allclose(mine, other, rtol=DIGITS, atol=DIGITS * np.abs(other).max())
+
+
+def test_a_rejected_point_costs_no_slope() -> None:
+    """Rosenbrock's valley: the way down is the same, and slopes are asked only where the value is low enough."""
+    sloped, alone = [], []
+
+    def value(x: np.ndarray) -> float:
+        alone.append(tuple(x))
+        return float((1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2)
+
+    def function(x: np.ndarray) -> tuple[float, np.ndarray]:
+        sloped.append(tuple(x))
+        inner = x[1] - x[0] ** 2
+        rise = np.array([-2 * (1 - x[0]) - 400 * x[0] * inner, 200 * inner])
+        return float((1 - x[0]) ** 2 + 100 * inner**2), rise
+
+    start, guess = np.array([-1.2, 1.0]), np.array([2.0, 2.0])
+    whole = descend(function, start, curvature=guess)
+    every, sloped[:] = list(sloped), []
+    found = descend(function, start, curvature=guess, alone=value)
+    assert np.array_equal(found[0], whole[0])
+    assert np.allclose(found[0], 1.0)
+    assert [sloped[0], *alone] == every
+    assert len(sloped) < len(alone)
 
 
 @pytest.mark.parametrize("terms", TERMS)

@@ -258,6 +258,8 @@ class Grouping:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
+        if len(self.columns) == 1:
+            return self.levels[self.columns[0]]
         parts = np.unravel_index(self.ids, self.sizes)
         names = [[self.levels[column][code] for code in part] for column, part in zip(self.columns, parts, strict=True)]
         return tuple(":".join(label) for label in zip(*names, strict=True))

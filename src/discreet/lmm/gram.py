@@ -16,6 +16,8 @@ from discreet.lmm.sparse import Coupling, Gram
 
 PAIRS = 2_000  # of pieces: beyond it their products are of matrices
 CHUNK = 8_192  # rows at a time
+SPARSE = 16  # possible pairs of levels for each row: of more, those that meet are sorted
+ENTRIES = 2**20  # of products at the rows in memory: fewer are summed as they are, and not by cell
 
 
 def moments_of(cells: CellSums, design: Design) -> Moments:
@@ -23,10 +25,15 @@ def moments_of(cells: CellSums, design: Design) -> Moments:
     fixed, levels = design.layout.fixed, design.levels
     response, intercept = (Piece(design.layout.response),), (Piece(ONE),)
     grouping = design.random[0].grouping
+    if (rows := _few(cells, design)) is not None:
+        columns, group = dense(rows, (*fixed, *response), levels), grouping.codes(rows.codes)
+        sums, joint = _summed(group, len(grouping), columns), columns.T @ columns
+        n = np.bincount(group, minlength=len(grouping)).astype(np.float64)
+        return Moments(n, sums[:, :-1], sums[:, -1], joint[:-1, :-1], joint[:-1, -1], joint[-1, -1])
     group = grouping.codes(cells.codes)
     per_group = grouped_products(cells, group, len(grouping), intercept, (*intercept, *fixed, *response), levels)[:, 0]
-    columns = (*fixed, *response)
-    joint = products(cells, columns, columns, levels)
+    pieces = (*fixed, *response)
+    joint = products(cells, pieces, pieces, levels)
     return Moments(
         n=per_group[:, 0],
         Sx=per_group[:, 1:-1],
@@ -39,6 +46,8 @@ def moments_of(cells: CellSums, design: Design) -> Moments:
 
 def gram_of(cells: CellSums, design: Design) -> Gram:
     """Collect the cross-products of [Z_1 ... Z_k X y] for any random terms."""
+    if (rows := _few(cells, design)) is not None:
+        return _gram_of_rows(rows, cells.weights, design)
     levels, terms = design.levels, design.random
     columns = (*design.layout.fixed, Piece(design.layout.response))
     codes = [term.grouping.codes(cells.codes) for term in terms]
@@ -52,14 +61,65 @@ def gram_of(cells: CellSums, design: Design) -> Gram:
     return Gram(tuple(diagonal), crossed, tuple(fixed), products(cells, columns, columns, levels), float(cells.rows))
 
 
+def _few(cells: CellSums, design: Design) -> ModelRows | None:
+    """The rows, where they are in memory and the products of their columns are few."""
+    most = max(len(term.names) for term in design.random) * (len(design.names) + 1)
+    return cells.whole if cells.whole is not None and most * cells.rows <= ENTRIES else None
+
+
+def _gram_of_rows(rows: ModelRows, weights: Vector | None, design: Design) -> Gram:
+    """The same, from columns at every row."""
+    levels, terms = design.levels, design.random
+    columns = dense(rows, (*design.layout.fixed, Piece(design.layout.response)), levels)
+    own = [dense(rows, term.pieces, levels) for term in terms]
+    codes, sizes = [term.grouping.codes(rows.codes) for term in terms], [len(term.grouping) for term in terms]
+    weighed = own if weights is None else [each * weights[:, None] for each in own]
+    terms_of = list(zip(codes, sizes, weighed, strict=True))
+    crossed = {}
+    for i in range(len(terms)):
+        for j in range(i + 1, len(terms)):
+            met, pair = _met(terms[i], terms[j], codes[i], codes[j])
+            blocks = _multiplied(pair, len(met), weighed[i], own[j])
+            crossed[i, j] = Coupling(met // sizes[j], met % sizes[j], blocks)
+    return Gram(
+        tuple(_multiplied(*of, each) for of, each in zip(terms_of, own, strict=True)),
+        crossed,
+        tuple(_multiplied(*of, columns).reshape(term.effects, -1) for of, term in zip(terms_of, terms, strict=True)),
+        columns.T @ (columns if weights is None else columns * weights[:, None]),
+        float(rows.count),
+    )
+
+
+def _multiplied(group: Integers, groups: int, left: Matrix, right: Matrix) -> Matrix:
+    """`left' right` within each group, of columns at every row."""
+    both = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+    return _summed(group, groups, both).reshape(groups, left.shape[1], right.shape[1])
+
+
+def _summed(group: Integers, groups: int, columns: Matrix) -> Matrix:
+    """Sums of columns within each group."""
+    width = columns.shape[1]
+    place = (group[:, None] * width + np.arange(width)).ravel()
+    return np.asarray(np.bincount(place, columns.ravel(), groups * width).reshape(groups, width), dtype=np.float64)
+
+
+def _met(left: RandomDesign, right: RandomDesign, g: Integers, h: Integers) -> tuple[Integers, Integers]:
+    """Pairs of levels of two terms that meet, and which of them each row has."""
+    size = len(right.grouping)
+    if left.grouping.columns == right.grouping.columns:
+        return np.arange(len(left.grouping)) * (size + 1), g
+    pair, possible = g * size + h, len(left.grouping) * size
+    if possible > SPARSE * len(pair):
+        return np.unique(pair, return_inverse=True)
+    there = np.bincount(pair, minlength=possible) > 0
+    return np.flatnonzero(there), np.cumsum(there)[pair] - 1
+
+
 def _crossed(
     cells: CellSums, left: RandomDesign, right: RandomDesign, g: Integers, h: Integers, levels: Levels
 ) -> Coupling:
     """Z_left' Z_right by the pairs of levels that meet."""
-    if left.grouping.columns == right.grouping.columns:
-        met, pair = np.arange(len(left.grouping)) * (len(right.grouping) + 1), g
-    else:
-        met, pair = np.unique(g * len(right.grouping) + h, return_inverse=True)
+    met, pair = _met(left, right, g, h)
     blocks = grouped_products(cells, pair, len(met), left.pieces, right.pieces, levels)
     return Coupling(met // len(right.grouping), met % len(right.grouping), blocks)
 

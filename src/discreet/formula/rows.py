@@ -227,10 +227,13 @@ def read_rows(
     numeric = [factor for factor in layout.numeric if factor in needed]
     coded = layout.coded
     wanted = {f.column for f in numeric} | set(coded)
-    table = frame.select(*(nw.col(c) for c in layout.model.columns if c in wanted))
+    asked = [column for column in dict.fromkeys(layout.model.columns) if column in wanted]
     with working("rows of the model"):
-        held = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table
-        arrow = {c: held[c].to_arrow() if isinstance(held, nw.DataFrame) else held[c] for c in table.columns}
+        if isinstance(frame, nw.LazyFrame):
+            held = collect(frame.select(*map(nw.col, asked)), step="rows of the model")
+        else:
+            held = frame.to_native() if frame.implementation.is_pyarrow() else frame
+        arrow = {c: held[c].to_arrow() if isinstance(held, nw.DataFrame) else held[c] for c in asked}
     count = len(held)
     refuse_empty(count)
     ordered = given_order(frame, coded)
@@ -329,7 +332,8 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
     order = used if given_order else used[np.argsort(values[used], kind="stable")]
     place = np.full(len(values), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    return place[index], tuple(_label(value) for value in values[order].tolist())
+    found = values[order].tolist()
+    return place[index], tuple(found if pa.types.is_string(words.type) else map(_label, found))
 
 
 def values_of(column: Any) -> Any:

@@ -75,6 +75,10 @@ def with_rising(information: Matrix, slopes: Sequence[Matrix], triangles: Sequen
     """The information with what slopes of rising variances add; they are in every entry of each T."""
     start = 0
     for slope, T in zip(slopes, triangles, strict=True):
+        if len(T) == 1:
+            information[start, start] += 2 * float(_rising(slope, T)[0, 0])
+            start += 1
+            continue
         columns, rows = by_columns(len(T))
         own = slice(start, start := start + len(rows))
         information[own, own] += 2 * _rising(slope, T)[rows[:, None], rows] * (columns[:, None] == columns)

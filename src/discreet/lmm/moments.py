@@ -41,7 +41,10 @@ class Moments:
     @property
     def joint(self) -> Matrix:
         """Cross-products of [X y], shape (p + 1, p + 1)."""
-        return np.block([[self.XX, self.Xy[:, None]], [self.Xy[None, :], np.full((1, 1), self.yy)]])
+        p = len(self.Xy)
+        whole = np.empty((p + 1, p + 1))
+        whole[:p, :p], whole[:p, p], whole[p, :p], whole[p, p] = self.XX, self.Xy, self.Xy, self.yy
+        return whole
 
     @property
     def means(self) -> Matrix:

@@ -200,6 +200,8 @@ def _started(curve: RatioProfile, start: Vector | None, *, reml: bool) -> tuple[
     else:
         ratio, low, high = start, np.full(size, np.log(SMALLEST)), np.full(size, np.log(LARGEST))
     at_zero = ratio <= SMALLEST
+    if not at_zero.any():
+        return ratio, low, high
     rising = _slopes(curve, np.zeros(size), at_zero, reml=reml)[0] >= 0
     off_zero = np.where(rising, 0.0, np.maximum(ratio, 1e-6))
     return np.where(at_zero, off_zero, ratio), low, high

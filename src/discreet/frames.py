@@ -15,12 +15,12 @@ import difflib
 import functools
 import gc
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from discreet.databases import Address, SomeColumns, copied, is_address
-from discreet.delimited import Reading
+from discreet.delimited import Reading, quoted
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
 from discreet.scans import scan
@@ -284,6 +284,27 @@ def repetitions(frame: Frame, key: str) -> Frame:
     bits = f"coalesce(bit_count(bit_or(shiftleft(1L, cast({number} & 63L AS int)))), 1)"
     groups = frame.to_native().groupBy(expr(f"shiftright({number}, 6)"))  # few, where keys are numbered through
     return cast("Frame", nw.from_native(groups.agg(expr("count(*) AS rows"), expr(f"{bits} AS values"))))
+
+
+def sets_of(frame: Frame, members: Mapping[str, nw.Expr], *, by: Sequence[str], name: str) -> Frame:
+    """The conditions that some row of a key meets, one at most each, as a number: bit i is the i-th of `members`."""
+    import narwhals.stable.v2 as nw
+
+    engine = frame.implementation
+    if not (engine.is_duckdb() or engine.is_pyspark()):
+        met = {member: nw.when(condition).then(nw.lit(1)) for member, condition in members.items()}
+        found = frame.select(*by, **met).group_by(*by).agg(nw.col(*met).max())
+        return found.select(*by, nw.sum_horizontal(nw.col(one) * 2**i for i, one in enumerate(met)).alias(name))
+    bit: nw.Expr = nw.lit(0)
+    for i, condition in enumerate(members.values()):
+        bit = nw.when(condition).then(nw.lit(2**i)).otherwise(bit)
+    native = frame.select(*by, bit.alias(name)).to_native()
+    if engine.is_duckdb():
+        keys, column = ", ".join(map(quoted, by)), quoted(name)
+        return cast("Frame", nw.from_native(native.aggregate(f"{keys}, bit_or({column}) AS {column}", keys)))
+    from pyspark.sql.functions import expr
+
+    return cast("Frame", nw.from_native(native.groupBy(*by).agg(expr(f"bit_or(`{name}`) AS `{name}`"))))
 
 
 def those(frame: Frame, condition: str) -> Frame:

@@ -43,7 +43,7 @@ class Histories:
 
     Attributes
     ----------
-    jobs : all rows, with the quarter as an attribute of the worker.
+    jobs : all rows, with repetitions, and the quarter as an attribute of the worker.
     schema : which column is what; the quarter is not in it.
     time : the column with the quarter.
     quarters : all of them, in their order. Public.
@@ -92,7 +92,7 @@ class Histories:
                 refuse(one.faults())
             for jobs in self.each_quarter():
                 jobs.validate(may_be_empty=True)
-        return replace(self, jobs=replace(self.jobs, validated=True, table=self.jobs.distinct()))
+        return replace(self, jobs=replace(self.jobs, validated=True))
 
     def passes(self) -> Iterator[Pass]:
         """Checks of the rows of all quarters together; each has a meaning if those before it find nothing."""
@@ -119,7 +119,7 @@ class Histories:
 
     def at(self, quarter: Label) -> Jobs:
         """The jobs of one quarter, for tables of counts."""
-        return self._jobs(self._rows(self._position(quarter)), self.schema, (quarter,))
+        return self._jobs(self._distinct(self._position(quarter)), self.schema, (quarter,))
 
     def around(self, quarter: Label) -> Jobs:
         """The jobs of one quarter, each with its kind by the quarters before and after as the attribute `HISTORY`."""
@@ -127,7 +127,7 @@ class Histories:
 
         at = self.inside(quarter)
         key = [str(self.schema.worker), self.schema.establishment]
-        table = self._rows(at)
+        table = self._distinct(at)
         for place, mark in ((at - 1, "__before"), (at + 1, "__after")):
             other = self._rows(place).select(*key).unique().with_columns(nw.lit(1).alias(mark))
             table = table.join(other, on=key, how="left")
@@ -241,23 +241,29 @@ class Histories:
         return self.quarters.index(quarter)
 
     def _rows(self, position: int) -> Frame:
-        """The rows of one quarter."""
+        """The rows of one quarter, with repetitions."""
         import narwhals.stable.v2 as nw
 
         return self.jobs.table.filter(nw.col(self.time) == self.quarters[position]).drop(self.time)
 
+    def _distinct(self, position: int) -> Frame:
+        """One row per job of one quarter."""
+        return replace(self.jobs, table=self._rows(position)).distinct(compared=self.jobs.validated)
+
     def _jobs(self, table: Frame, schema: Schema, quarters: tuple[Label, ...]) -> Jobs:
         found = replace(self.jobs, table=table, schema=schema, allow_multiple=self.allow_multiple)
-        return replace(found, known=self._establishments(), quarters=quarters)
+        return replace(found, known=self.establishments if self.jobs.workplaces is None else None, quarters=quarters)
 
-    def _establishments(self) -> Frame | None:
-        """Without a public list, establishments of all quarters: which of them have no job in one is confidential."""
+    @property
+    def establishments(self) -> Frame:
+        """The public list, or establishments of all quarters: which of them have no job in one is confidential."""
         import narwhals.stable.v2 as nw
 
-        names = self.schema.workplace_attributes
-        if self.jobs.workplaces is not None or not names:
-            return None
-        return self.jobs.table.group_by(self.schema.establishment).agg(nw.col(*names).min())
+        if self.jobs.workplaces is not None:
+            return self.jobs.workplaces
+        key, names = self.schema.establishment, self.schema.workplace_attributes
+        rows = self.jobs.table
+        return rows.group_by(key).agg(nw.col(*names).min()) if names else rows.select(key).unique()
 
 
 @of_kinds
@@ -303,10 +309,11 @@ def read_histories(
         source,
         workplaces=workplaces,
         schema=timed,
-        allow_multiple=allow_multiple or True,
+        allow_multiple=False,  # repetitions are dropped quarter by quarter, where that matters
         validate=False,
         engine=engine,
     )
+    jobs = replace(jobs, allow_multiple=allow_multiple or True)
     found = Histories(jobs, own, time, tuple(quarters), allow_multiple)
     return found.validate() if validate else found
 

@@ -15,6 +15,7 @@ counsel         advice on a budget from what is public, or why there is none
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        the reported expected error of published integers
+flow_cells      the four kinds of jobs, jobs created and the largest workforces of every cell, in one query
 flow_noise      noise for all flows of a quarter under one epsilon
 flow_release    published flows of a quarter, their rates and intervals
 flows           accessions, separations, jobs created and destroyed: a question about job histories
@@ -29,6 +30,7 @@ mechanisms      how a count becomes a published count: one file for each mechani
 movement        what flows and changes between quarters have in common when they are published
 nested          bounds that tables of one release give each other, which make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers
+order           the order of cells, the same from every engine
 prepared        A query before it is drawn, what one draw gives, and what is reported before it is paid for
 public_sizes    a public table of sizes
 quality         how much of a published count is noise

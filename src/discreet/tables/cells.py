@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.columns import column_of, integers_of
+from discreet.columns import column_of
 from discreet.errors import DataError, EngineError
 from discreet.faults import Fault, Key, Subject, Value
 from discreet.frames import collect, holds, missing, refuse, working
@@ -28,6 +28,7 @@ from discreet.jobs import Jobs
 from discreet.lineage import Lineage
 from discreet.schema import Label
 from discreet.tables.attributes import values_kept
+from discreet.tables.order import counts_of, order_of, plain_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 LEVELS_PER_PASS = 48
 """Counters of one query. More levels take more passes, because counters are kept for every establishment at once."""
-
-MOST_CODES = 2**62
-"""Numbers that may stand for the keys of a cell while cells are sorted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -56,7 +54,6 @@ class Cells:
         does not lower it: under the strong definition an establishment may grow by a share of its whole workforce.
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
     lineage : the parents of the keys' codes, where hierarchies are declared. Public.
-    gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
     unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if requested: level c is in
         the set of column A if bit c of A is 1.
     second, second_total : the second largest establishment's, as `largest` and `largest_total`, if asked for, or 0.
@@ -70,7 +67,6 @@ class Cells:
     largest_total: Integers
     establishments: Integers
     lineage: Lineage | None = None
-    gains: Integers | None = None
     unions: Integers | None = None
     second: Integers | None = None
     second_total: Integers | None = None
@@ -98,7 +94,6 @@ def cell_statistics(
     where: Mapping[str, Label | Sequence[Label]] | None = None,
     largest_establishment: int | None = None,
     most_counts: int | None = None,
-    gains: tuple[int, int] | None = None,
     magnitude: str | None = None,
     unions: bool = False,
     second: bool = False,
@@ -109,10 +104,9 @@ def cell_statistics(
     `where` keeps the listed values of an attribute. A filter on a workplace attribute drops establishments. A filter on
     a worker attribute drops jobs but no establishment, because the existence of establishments is public. Jobs of an
     establishment whose whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts
-    are refused. `gains` names two levels: over the establishments with more jobs of the first, how many more is added
-    up. With a `magnitude`, its amounts are added up instead of jobs. With `unions`, the largest establishment's jobs in
-    every set of levels are also computed; there are 2^d sets, so d is small. With `second`, those of the second largest
-    are, with `second_total` its jobs in all.
+    are refused. With a `magnitude`, its amounts are added up instead of jobs. With `unions`, the largest
+    establishment's jobs in every set of levels are also computed; there are 2^d sets, so d is small. With `second`,
+    those of the second largest are, with `second_total` its jobs in all.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -120,7 +114,7 @@ def cell_statistics(
     step = f"cells by {', '.join([*workplace_by, *worker_by]) or 'nothing'}"
     blocks: list[pa.Table] = []
     whole = not worker_by and not jobs.schema.worker_attributes.keys() & allowed.keys()
-    asked = (largest_establishment, gains, magnitude, unions, second)
+    asked = (largest_establishment, magnitude, unions, second)
     with working(step):
         rows = jobs.table if whole else _levelled(jobs, worker_by, allowed)
         for start in range(0, len(levels), LEVELS_PER_PASS):
@@ -225,7 +219,6 @@ def _by_cell(
     block: Sequence[int],
     allowed: Mapping[str, Sequence[Label]],
     largest_establishment: int | None,
-    gains: tuple[int, int] | None,
     magnitude: str | None,
     unions: bool,
     second: bool,
@@ -261,11 +254,6 @@ def _by_cell(
     one = [] if workplace_by else [nw.lit(0).alias("__one")]  # something to group by
     summed = {f"__sum{i}": f"__n{i}" for i in block} or {"__sum": "__all"}
     firms = firms.select(*workplace_by, *one, nw.col(*counters).fill_null(0))
-    gained = []
-    if gains is not None:
-        more = nw.col(f"__n{gains[0]}") - nw.col(f"__n{gains[1]}")
-        firms = firms.with_columns(nw.when(more > 0).then(more).otherwise(nw.lit(0)).alias("__gains"))
-        gained = [nw.col("__gains").sum()]
     joined = []
     if unions and block:
         sets = {f"__union{some}": [f"__n{i}" for i in block if some >> i & 1] for some in range(1, 2 ** len(block))}
@@ -285,7 +273,6 @@ def _by_cell(
             nw.when(top).then(nw.lit(0)).otherwise(nw.col(name)).alias(lower),
         )
     return firms.group_by(*by).agg(
-        *gained,
         *joined,
         *(each for tied, lower in asked for each in (nw.col(tied).sum(), nw.col(lower).max())),
         nw.len().alias("__establishments"),
@@ -302,9 +289,9 @@ def _assemble(
     levels: tuple[tuple[Label, ...], ...],
 ) -> Cells:
     """Dense arrays in the order of the keys, the same from every engine."""
-    tables = [_plain_keys(table, workplace_by) for table in blocks]
+    tables = [plain_keys(table, workplace_by) for table in blocks]
     by = list(workplace_by)
-    orders = [_order([table[name].combine_chunks() for name in by], len(table)) for table in tables]
+    orders = [order_of([table[name].combine_chunks() for name in by], len(table)) for table in tables]
     keys, *others = [
         table.select(by).combine_chunks().take(column_of(order)) for table, order in zip(tables, orders, strict=True)
     ]
@@ -318,7 +305,7 @@ def _assemble(
         ]
         out = np.empty((len(tables[0]), len(found)), dtype=np.int64)
         for i, (at, name) in enumerate(found):
-            np.take(_integers(tables[at][name]), orders[at], out=out[:, i], mode="clip")  # places exist: no check
+            np.take(counts_of(tables[at][name]), orders[at], out=out[:, i], mode="clip")  # places exist: no check
         return out
 
     total = columns("all")[:, 0]
@@ -333,80 +320,7 @@ def _assemble(
         largest=largest,
         largest_total=total,
         establishments=columns("establishments")[:, 0],
-        gains=columns("gains")[:, 0] if "__gains" in tables[0].column_names else None,
         unions=np.column_stack([np.zeros_like(total), joined]) if (joined := columns("union")).size else None,
         second=np.where(tied > 1, largest, columns("below")) if tied.shape[1] else None,
         second_total=np.where(whole[:, 0] > 1, total, whole[:, 1]) if whole.size else None,
     )
-
-
-def _integers(column: pa.ChunkedArray) -> Integers:
-    """Counts as an array; refused where they are too many."""
-    import pyarrow as pa
-
-    try:
-        return integers_of(column)
-    except pa.ArrowInvalid:
-        raise DataError(
-            "The jobs of a cell are more than 2^63 - 1.", "Counts have 64 bits.", "Check the sizes.", about="source"
-        ) from None
-
-
-def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Keys in the one type that stands for each kind: engines differ in the width of text and numbers."""
-    import pyarrow as pa
-
-    def plain(kind: pa.DataType) -> pa.DataType:
-        return pa.int64() if pa.types.is_integer(kind) else pa.bool_() if pa.types.is_boolean(kind) else pa.string()
-
-    fields = [pa.field(f.name, plain(f.type)) if f.name in keys else f for f in table.schema]
-    return table.cast(pa.schema(fields))
-
-
-def ordered(keys: pa.Table) -> pa.Table:
-    """Keys, all of which differ, in the one type and the order of cells."""
-    plain = _plain_keys(keys, keys.column_names).combine_chunks()
-    return plain.take(column_of(_order([plain[name].combine_chunks() for name in plain.column_names], len(plain))))
-
-
-def _order(keys: Sequence[pa.Array], rows: int) -> Integers:
-    """The places of the sorted rows, whose keys all differ: one number represents the keys of a row, in their order.
-
-    Numbers that fill their range are put in their places; only others are compared.
-    """
-    code, size = _ranks(keys[0]) if keys else (np.zeros(rows, dtype=np.int64), 1)
-    for key in keys[1:]:
-        rank, ranks = _ranks(key)
-        if size * ranks > MOST_CODES:
-            (code, size), (rank, ranks) = _dense(code), _dense(rank)
-        code, size = code * ranks + rank, size * ranks
-    if size > 4 * rows:
-        return np.argsort(code)
-    at = np.full(size, -1, dtype=np.int64)
-    at[code] = np.arange(rows)
-    return at[at >= 0]
-
-
-def _ranks(key: pa.Array) -> tuple[Integers, int]:
-    """Whole numbers in the order of a key, from 0 to below the second answer; nulls come last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_integer(key.type) and not key.null_count and len(key):
-        values = np.from_dlpack(key)
-        least, most = int(values.min()), int(values.max())
-        if most - least < MOST_CODES:
-            return np.subtract(values, least, dtype=np.int64), most - least + 1
-    coded = key.dictionary_encode()
-    words = coded.dictionary
-    place = np.empty(len(words) + 1, dtype=np.int64)
-    place[np.from_dlpack(pc.sort_indices(words))] = np.arange(len(words))
-    place[-1] = len(words)
-    codes = coded.indices.fill_null(column_of(np.array([len(words)], dtype=np.int32))[0])
-    return place[np.from_dlpack(codes)], len(words) + 1
-
-
-def _dense(code: Integers) -> tuple[Integers, int]:
-    """The same order in as few numbers as there are."""
-    found, rank = np.unique(code, return_inverse=True)
-    return rank, found.size

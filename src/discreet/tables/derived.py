@@ -20,11 +20,11 @@ from discreet.caveats import CHEBYSHEV
 from discreet.hierarchy import covers
 from discreet.lineage import Lineage, parent_column
 from discreet.schema import Label
-from discreet.tables.cells import ordered
 from discreet.tables.consistency import NOTE as AGREE
 from discreet.tables.consistency import SIGNED, members_of
 from discreet.tables.ends import not_below_zero
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.order import ordered
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 

@@ -18,14 +18,14 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.faults import Argument
-from discreet.histories import CAME, HISTORY, KINDS, LEFT, Histories
+from discreet.histories import Histories
 from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.source import Source
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
 from discreet.schema import Label
-from discreet.tables.cells import cell_statistics
 from discreet.tables.expected import SIZES
+from discreet.tables.flow_cells import FlowCells, statistics
 from discreet.tables.flow_noise import FlowNoise
 from discreet.tables.flow_release import RATES, FlowRelease, rate_ends
 from discreet.tables.movement import (
@@ -38,7 +38,6 @@ from discreet.tables.movement import (
     PreparedMovement,
     establishments_only,
     mean_by,
-    merged_keys,
     workplace_names,
 )
 from discreet.tables.sizes import NoisySizes
@@ -51,19 +50,6 @@ OF_ONE_QUARTER = (
     "The promise is about the jobs of the quarter, with what they were in the quarter before and are in the one after; "
     "releases of several quarters add up"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class FlowCells:
-    """Confidential: the five numbers of every cell, added up over quarters; its largest workforce of every quarter.
-
-    The number of its establishments is public.
-    """
-
-    keys: pa.Table
-    vectors: Integers
-    largest: Integers
-    establishments: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,23 +175,3 @@ def size_of(largest: Integers, sizes: NoisySizes) -> Integers:
     if largest.shape[1] == 1:
         return largest[:, 0]
     return np.asarray(np.maximum(largest, math.ceil(sizes.offset)).sum(axis=1))
-
-
-def statistics(histories: Histories, quarters: Label | Sequence[Label], by: Sequence[str]) -> FlowCells:
-    """Jobs by kind and jobs created of every cell, added up, its largest workforces, a pass for each quarter."""
-    asked = (quarters,) if isinstance(quarters, str | int) else tuple(quarters)
-    gains = (KINDS.index(CAME), KINDS.index(LEFT))
-    found = [
-        cell_statistics(histories.around(quarter), workplace_by=by, worker_by=(HISTORY,), gains=gains)
-        for quarter in asked
-    ]
-    keys, places = merged_keys([each.keys for each in found])
-    vectors = np.zeros((len(keys) if by else 1, len(COORDINATES)), dtype=np.int64)
-    largest = np.zeros((len(vectors), len(asked)), dtype=np.int64)
-    number = np.zeros(len(vectors), dtype=np.int64)
-    for i, (each, at) in enumerate(zip(found, places, strict=True)):
-        assert each.gains is not None
-        vectors[at] += np.column_stack([each.counts, each.gains])
-        largest[at, i] = each.largest_total
-        number[at] = each.establishments
-    return FlowCells(keys, vectors, largest, number)

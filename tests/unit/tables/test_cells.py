@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from discreet.tables.cells import _order
+from discreet.tables.order import order_of
 
 COLUMNS = {
     "places": lambda rng, n: pa.array(rng.integers(-40, 40, n)),
@@ -41,7 +41,7 @@ def test_cells_are_in_the_order_of_a_sort(names: list[str], rows: int) -> None:
     table = table.group_by(names).aggregate([])
     table = table.take(pa.array(rng.permutation(len(table))))
 
-    order = _order([table[name].combine_chunks() for name in names], len(table))
+    order = order_of([table[name].combine_chunks() for name in names], len(table))
 
     assert np.array_equal(order, pc.sort_indices(table, [(name, "ascending") for name in names]).to_numpy())
 
@@ -49,8 +49,8 @@ def test_cells_are_in_the_order_of_a_sort(names: list[str], rows: int) -> None:
 def test_a_dense_range_is_put_in_place_and_a_sparse_one_is_sorted() -> None:
     keys = np.random.default_rng(1).permutation(20_000)
     for spread in (1, 3, 1000):
-        assert np.array_equal(keys[_order([pa.array(keys * spread)], len(keys))], np.arange(20_000))
+        assert np.array_equal(keys[order_of([pa.array(keys * spread)], len(keys))], np.arange(20_000))
 
 
 def test_no_key_is_one_cell() -> None:
-    assert _order([], 1).tolist() == [0]
+    assert order_of([], 1).tolist() == [0]

@@ -36,6 +36,7 @@ def measured(run, times=1):
     "Seconds by the clock and of the processor, the best of `times` runs, and the last result."
     best = {"seconds": float("inf"), "cpu": float("inf")}
     for _ in range(times):
+        result = None  # one result at a time in memory, as in R
         clock, cpu = time.perf_counter(), time.process_time()
         result = run()
         best = {"seconds": min(best["seconds"], time.perf_counter() - clock),

@@ -147,7 +147,7 @@ def fit_blocks(
             parts.append(fit_chunk(rows, design, origin, chosen, start, reml=method == "REML"))
         done = start + len(chosen)
         progress(f"{done:,} of {blocks:,} blocks", done / blocks)
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    joined = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
     fitted = np.isfinite(joined["effect"])
     joined |= {name: joined[name][fitted] for name in ("block", "level", "effect")}
     return Blocks(design.names, design.random[0].grouping.labels, size, rows.count - blocks * size, **joined)

@@ -21,9 +21,9 @@ Missing = Literal["error", "drop"]
 def opened(
     formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()
 ) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
-    """The frame with every column that the formula asks for, the formula, and notes on rows that were left out.
+    """The frame with every column that the formula asks for, the formula, and notes on what was left out.
 
-    Columns `beside` the formula, such as weights, count among the values that a row must have.
+    Columns `beside` the formula, such as weights, count among the values that a row must have, and no dot has them.
     """
     if missing not in ("error", "drop"):
         raise DataError(
@@ -33,9 +33,14 @@ def opened(
             about="missing",
         )
     frame = open_frame(data, ordered=True)
-    model = read_formula(with_every_column(formula, frame.collect_schema().names()))
+    others = [name for name in beside if name]
+    text, undotted = with_every_column(formula, frame.collect_schema().names(), beside=others)
+    model = read_formula(text)
     frame, model = with_sizes_in_order(with_columns(frame, dict(model.made)), model)
-    return (frame, model, ()) if missing == "error" else _complete(frame, model, [name for name in beside if name])
+    if missing == "error":
+        return frame, model, undotted
+    frame, model, lost = _complete(frame, model, others)
+    return frame, model, (*undotted, *lost)
 
 
 def _complete(frame: AnyFrame, model: Formula, beside: list[str]) -> tuple[AnyFrame, Formula, tuple[str, ...]]:

@@ -18,4 +18,9 @@ found[[length(found) + 1]] <- one("y ~ days + (1 | g)", ours = "y ~ days(when) +
 d$either <- !(d$x <= 2) | d$z == 0.24  # lme4 takes a bar within I() for a random term
 found[[length(found) + 1]] <- one("y ~ either * z + (1 | g)", ours = "y ~ I(!(x <= 2) | z == 0.24) * z + (1 | g)")
 found[[length(found) + 1]] <- one("y ~ x + z + a + (1 | g)", ours = "y ~ . + (1 | g)")
+few <- d[c("y", "x", "z", "a", "g")]  # what R makes of a dot; lme4 itself takes groups, made columns and log(y) into it
+for (fixed in c("y ~ .^2", "y ~ . + x:z", "y ~ . + I(x^2)", "y ~ .:x", "log(y) ~ . - a", "y ~ a * ."))
+  found[[length(found) + 1]] <- one(paste(deparse1(formula(terms(as.formula(fixed), data = few[names(few) != "g"]))), "+ (1 | g)"),
+                                    ours = paste(fixed, "+ (1 | g)"))
+found[[length(found) + 1]] <- one("y ~ x + z + a + (x | g)", ours = "y ~ . + (x | g)")
 cat(toJSON(found, auto_unbox = TRUE, digits = NA, pretty = TRUE), "\n")

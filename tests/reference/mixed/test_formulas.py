@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,9 @@ def panel(formula: str) -> Any:
 @pytest.mark.parametrize("theirs", PUBLISHED, ids=lambda each: each["formula"])
 def test_fits_are_lme4s(theirs: dict[str, Any]) -> None:
     data = panel(theirs["formula"])
-    fit = dc.mixed(theirs["formula"], data)
+    dotted = re.search(r" \.", theirs["formula"])
+    with pytest.warns(MixedWarning) if dotted else nullcontext():  # of the group that a dot leaves out
+        fit = dc.mixed(theirs["formula"], data)
     assert fit.criterion == pytest.approx(theirs["criterion"], rel=1e-8)
     for (name, value), mine in zip(theirs["fixef"].items(), fit.names, strict=True):
         either = name.replace("either", "I(!(x <= 2) | z == 0.24)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.errors import DataError
@@ -18,10 +19,35 @@ if TYPE_CHECKING:
 Missing = Literal["error", "drop"]
 
 
-def opened(
-    formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()
-) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
-    """The frame with every column that the formula asks for, the formula, and notes on what was left out.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A formula and its data.
+
+    Attributes
+    ----------
+    model : the formula, dots written out.
+    whole : all rows, with every column that the formula asks for.
+    rows : those that are fitted.
+    missing : the rule that left the others out.
+    notes : how many it left out, and which columns a dot did.
+    """
+
+    model: Formula
+    whole: AnyFrame
+    rows: AnyFrame
+    missing: Missing
+    notes: tuple[str, ...]
+
+    @property
+    def released(self) -> AnyFrame:
+        """The rows that a private release reads. Whether a response is missing is protected: it leaves no row out."""
+        if self.missing == "error":
+            return self.whole
+        return _complete(self.whole, [*self.model.columns[1:], *self.model.offsets])
+
+
+def opened(formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()) -> Source:
+    """The formula with its data, every column that it asks for among them.
 
     Columns `beside` the formula, such as weights, count among the values that a row must have, and no dot has them.
     """
@@ -38,24 +64,27 @@ def opened(
     model = read_formula(text)
     frame, model = with_sizes_in_order(with_columns(frame, dict(model.made)), model)
     if missing == "error":
-        return frame, model, undotted
-    frame, model, lost = _complete(frame, model, others)
-    return frame, model, (*undotted, *lost)
+        return Source(model, frame, frame, missing, undotted)
+    rows = _complete(frame, [*model.columns, *model.offsets, *others])
+    return Source(model, frame, rows, missing, (*undotted, *_left_out(frame, rows)))
 
 
-def _complete(frame: AnyFrame, model: Formula, beside: list[str]) -> tuple[AnyFrame, Formula, tuple[str, ...]]:
-    """The rows that have every value of the model."""
+def _complete(frame: AnyFrame, columns: Iterable[str]) -> AnyFrame:
+    """The rows that have a value in each of these columns."""
     import narwhals.stable.v2 as nw
 
-    schema = frame.collect_schema()
-    there = []
-    for column in (*model.columns, *model.offsets, *beside):
+    schema, there = frame.collect_schema(), []
+    for column in columns:
         if column in schema:
             known = ~nw.col(column).is_null()
             there.append(known & nw.col(column).is_finite() if schema[column].is_float() else known)
-    whole = frame.filter(*there)
-    if isinstance(frame, nw.LazyFrame) or isinstance(whole, nw.LazyFrame):
-        return whole, model, ("rows with missing values were left out, as asked",)
-    lost = len(frame) - len(whole)
-    note = f"{lost:,} of {len(frame):,} rows have missing values and were left out, as asked"
-    return whole, model, (note,) if lost else ()
+    return frame.filter(*there) if there else frame
+
+
+def _left_out(frame: AnyFrame, rows: AnyFrame) -> tuple[str, ...]:
+    import narwhals.stable.v2 as nw
+
+    if isinstance(frame, nw.LazyFrame) or isinstance(rows, nw.LazyFrame):
+        return ("rows with missing values were left out, as asked",)
+    lost = len(frame) - len(rows)
+    return (f"{lost:,} of {len(frame):,} rows have missing values and were left out, as asked",) if lost else ()

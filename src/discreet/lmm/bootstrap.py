@@ -119,7 +119,7 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
         statistics=statistics,
         solution=solution,
         cells=CellSums.of_rows(changed) if counted is None else CellSums.weighted(changed, counted),
-        frame=None,
+        source=None,
         in_memory=changed,
         weights=weights,
         residual=held,

@@ -66,7 +66,8 @@ def mixed(
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     progress("reading rows", 0.0)
     beside = (weights, residual_by, *([series] if isinstance(series, str) else series or ()), time)
-    frame, model, left_out = opened(formula, data, missing=missing, beside=beside)
+    source = opened(formula, data, missing=missing, beside=beside)
+    frame, model = source.rows, source.model
     refuse_together({"weights": weights, "residual_by": residual_by, "series": series or time})
     by_rows = weights is not None or residual_by is not None or series is not None or time is not None
     cells, rows, design, learned = collect(frame, model, in_memory=by_rows, contrasts=contrasts or {})
@@ -116,7 +117,7 @@ def mixed(
         sigma2=solution.sigma2,
         criterion=solution.criterion + (origin.logdet if reml else 0.0) - (0.0 if fitted else log_total(weight)),
         rows=cells.rows,
-        notes=(*left_out, *_notes(solution, dropped, design)),
+        notes=(*source.notes, *_notes(solution, dropped, design)),
         statistics=statistics,
         solution=solution,
         design=design,
@@ -124,7 +125,7 @@ def mixed(
         origin=origin,
         kept=kept,
         learned=learned,
-        frame=frame,
+        source=source,
         in_memory=rows,
         weights=weight,
         contrasts=contrasts,

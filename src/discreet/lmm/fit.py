@@ -27,7 +27,7 @@ from discreet.lmm.sparse import Gram
 from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
-    from discreet.frames import AnyFrame
+    from discreet.formula.source import Source
     from discreet.lmm.inference import Satterthwaite, Test
     from discreet.lmm.intervals import Prediction
     from discreet.lmm.private import PrivateFit
@@ -81,7 +81,7 @@ class MixedFit(LikelihoodFit):
     origin: Origin
     kept: Integers
     learned: Learned
-    frame: AnyFrame | None
+    source: Source | None
     in_memory: ModelRows | None
     weights: Vector | None = None
     contrasts: Contrasts | None = None
@@ -129,7 +129,7 @@ class MixedFit(LikelihoodFit):
     @cached_property
     def data(self) -> ModelRows:
         """The rows in memory, read on first use where the fit itself only needed aggregates."""
-        return self.in_memory or read_rows(self._open_frame, self.design.layout, self.learned)[0]
+        return self.in_memory or read_rows(self._open_source.rows, self.design.layout, self.learned)[0]
 
     @property
     def response(self) -> Vector:
@@ -267,8 +267,9 @@ class MixedFit(LikelihoodFit):
             self._refuse_weights("An update")
         return mixed(
             updated(self.formula, formula or ". ~ ."),
-            self._open_frame if data is None else data,
+            self._open_source.whole if data is None else data,
             method=method or self.method,
+            missing=self._open_source.missing if data is None else "error",
             contrasts=self.contrasts if contrasts is None else contrasts,
             **(self.residual.asked if self.residual else {}),
         )
@@ -282,7 +283,7 @@ class MixedFit(LikelihoodFit):
 
         self.refuse_law("A release")
         self._refuse_weights("A release")
-        return release_mixed(self.formula, self._open_frame, **asked)
+        return release_mixed(self.formula, self._open_source.released, **asked)
 
     def tidy(self, *, levels: bool = False) -> Any:
         """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""

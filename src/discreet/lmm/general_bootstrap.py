@@ -64,7 +64,7 @@ def refit(fit: GeneralisedFit, y: Vector) -> GeneralisedFit:
     refuse_values(problem.family, y)
     found = estimates(problem, fit.points, fit.design, at.kept, at.origin)
     kept = fit.notes[:-1] if fit.is_singular else fit.notes  # the last one is of the estimates
-    return replace(fit, **found | {"notes": kept + found["notes"], "frame": None})
+    return replace(fit, **found | {"notes": kept + found["notes"], "source": None})
 
 
 def parametric(

@@ -23,7 +23,7 @@ from discreet.lmm.solution import BOUNDARY
 from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
-    from discreet.frames import AnyFrame
+    from discreet.formula.source import Source
     from discreet.lmm.general_inference import FittedRows
     from discreet.lmm.general_residuals import Kind
     from discreet.lmm.inference import Test
@@ -75,7 +75,7 @@ class GeneralisedFit(LikelihoodFit):
     fitted_rows: FittedRows
     theta: Vector
     spread: Matrix
-    frame: AnyFrame | None
+    source: Source | None
     asked: Mapping[str, str | None]
     contrasts: Contrasts | None = None
 
@@ -187,7 +187,8 @@ class GeneralisedFit(LikelihoodFit):
 
         return generalised(
             updated(self.formula, formula or ". ~ ."),
-            self._open_frame if data is None else data,
+            self._open_source.whole if data is None else data,
+            missing=self._open_source.missing if data is None else "error",
             family=family or self.family,
             points=points or self.points,
             contrasts=self.contrasts if contrasts is None else contrasts,

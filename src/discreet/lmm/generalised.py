@@ -53,8 +53,9 @@ def generalised(
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
     progress("reading rows", 0.0)
-    given, model, left_out = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
-    frame = _with_outcomes(given, model.response.column) if law.name == "binomial" else given
+    source = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
+    frame, model = source.rows, source.model
+    frame = _with_outcomes(frame, model.response.column) if law.name == "binomial" else frame
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
@@ -81,7 +82,7 @@ def generalised(
     progress(ORDER, 0.1)
     refuse_memory(problem.pattern, beside=1)
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(back.named.tolist()))
-    notes = [*left_out, *design.notes]
+    notes = [*source.notes, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
     found = estimates(problem, points, design, kept, back, progress=part(progress, 0.15, 1.0))
@@ -96,7 +97,7 @@ def generalised(
         design=design,
         learned=learned,
         fitted_rows=FittedRows(rows, problem.X, problem.terms, problem.offset, problem.weights, kept, back),
-        frame=given,
+        source=source,
         asked={"offset": offset, "exposure": exposure, "weights": weights},
         contrasts=contrasts,
         **found,

@@ -17,7 +17,7 @@ from discreet.lmm.effects import ByGroup, ByName, RandomEffects
 from discreet.results import Result
 
 if TYPE_CHECKING:
-    from discreet.frames import AnyFrame
+    from discreet.formula.source import Source
 
 
 class LikelihoodFit(Result):
@@ -29,7 +29,7 @@ class LikelihoodFit(Result):
     criterion: float
     rows: int
     random: tuple[RandomEffects, ...]
-    frame: AnyFrame | None
+    source: Source | None
 
     if TYPE_CHECKING:  # a field of one fit, a property of the other
 
@@ -85,19 +85,19 @@ class LikelihoodFit(Result):
         """Responses of the fitted rows, one array after another."""
 
     @property
-    def _open_frame(self) -> AnyFrame:
-        if self.frame is None:
+    def _open_source(self) -> Source:
+        if self.source is None:
             raise FitError(
                 "This fit was stored, and its data were not.",
                 "Estimates and predictions for given data are possible.",
                 "Fit the formula to the data again.",
                 about="data",
             )
-        return self.frame
+        return self.source
 
     def __getstate__(self) -> dict[str, Any]:
         """The stored state: estimates, what predictions need, and the rows that are in memory, without the source."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"source": None}  # type: ignore[arg-type]
 
 
 def responses_of(y: Any, rows: int) -> Vector:

@@ -124,8 +124,6 @@ def compare(*, quick: bool) -> Comparison:
                 ours,
                 lambda: peers.r(PROC_TEST, tested, RESAMPLES, METHODS, package="pROC"),
                 agree=partial(same_test, ours),
-                why="R with pROC loaded is smaller than Python with NumPy and SciPy; ours holds 20 methods, it holds "
-                "2; loading fewer modules of SciPy would remove the gap",
             ),
         )
     )

@@ -131,7 +131,7 @@ def foreseen(query: CountQuery, ready: Prepared, jobs: Vector) -> Foreseen | Non
     return Foreseen(f"{told}{supposed}.", tuple(below))
 
 
-class _Errors(NamedTuple):
+class _Simulated(NamedTuple):
     """The mean absolute error of every number under the release's mechanism, and under infusion.
 
     They are of these cells; `drawn` are the numbers of the last trial.
@@ -147,13 +147,13 @@ class _Errors(NamedTuple):
         return float(self.ours.mean() / self.infused.mean()) if self.infused.any() else np.inf
 
 
-def _errors(query: CountQuery, ready: Prepared, world: Histograms, rng: np.random.Generator, seed: int) -> _Errors:
+def _errors(query: CountQuery, ready: Prepared, world: Histograms, rng: np.random.Generator, seed: int) -> _Simulated:
     cells = world.cells(unions=ready.mechanism.by_unions)
     ours = np.zeros(cells.counts.shape)
     for trial in range(TRIALS):
         drawn = query._draw(ready, cells, SeededSource(seed + trial))
         ours += np.abs(drawn - cells.counts) / TRIALS
-    return _Errors(cells, drawn, ours, _infusion(query).expected_error(world, rng=rng, trials=TRIALS))
+    return _Simulated(cells, drawn, ours, _infusion(query).expected_error(world, rng=rng, trials=TRIALS))
 
 
 def _infusion(query: CountQuery) -> Infusion:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # What a function of a column has learned from the data: nothing, a centre, a scale, a polynomial's recurrence.
 States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
-
 DISTANT = 3.0
 COPIES = 2  # of the columns while a basis is made
 SIZES = ("log_size", "size_class")  # functions of a group: of the number of its rows
@@ -229,13 +228,11 @@ def read_rows(
     wanted = {f.column for f in numeric} | set(coded)
     asked = [column for column in dict.fromkeys(layout.model.columns) if column in wanted]
     with working("rows of the model"):
-        if isinstance(frame, nw.LazyFrame):
-            held = collect(frame.select(*map(nw.col, asked)), step="rows of the model")
-        else:
-            held = frame.to_native() if frame.implementation.is_pyarrow() else frame
+        held: Any = frame.to_native() if frame.implementation.is_pyarrow() else frame
+        if isinstance(held, nw.LazyFrame):
+            held = collect(held.select(*map(nw.col, asked)), step="rows of the model")
         arrow = {c: held[c].to_arrow() if isinstance(held, nw.DataFrame) else held[c] for c in asked}
-    count = len(held)
-    refuse_empty(count)
+    refuse_empty(count := len(held))
     ordered = given_order(frame, coded)
     codes, levels = {}, dict(known.levels) if known else {}
     for column in coded:
@@ -332,8 +329,7 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
     order = used if given_order else used[np.argsort(values[used], kind="stable")]
     place = np.full(len(values), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    found = values[order].tolist()
-    return place[index], tuple(found if pa.types.is_string(words.type) else map(_label, found))
+    return place[index], tuple(map(str if pa.types.is_string(words.type) else _label, values[order].tolist()))
 
 
 def values_of(column: Any) -> Any:

@@ -3,12 +3,18 @@
 The deviance is the maximum-likelihood one even after REML, again as in lme4. Each parameter is moved away from its
 estimate and the others are re-optimised. The interval ends where the deviance has risen by the quantile of a
 chi-squared variable with one degree of freedom. An end that is never reached is the parameter's own bound.
+
+A term's effects are turned so that its columns are orthonormal and the effects in question come first. Their standard
+deviations and correlation are then products of a few entries of T (`sparse`), so all the others are free of bounds and
+have slopes, at zero variances too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,31 +23,38 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.lmm import sparse
+from discreet.lmm.descent import FAR, descend
 from discreet.lmm.evaluations import counted
-from discreet.lmm.moments import Moments
+from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.origin import basis
-from discreet.lmm.reml import GroupCurve
-from discreet.lmm.solution import Solution, solve
-from discreet.lmm.sparse import Gram
+from discreet.lmm.solution import Solution, flat, solve
+from discreet.lmm.sparse import Coupling, Gram
 from discreet.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from discreet.lmm.effects import RandomEffects
     from discreet.lmm.fit import MixedFit
 
-IMPOSSIBLE = 1e12  # stands for the deviance where correlations do not form a covariance matrix
-WIDEST = 60.0  # how many times its unit a parameter may grow while another is held
+WIDEST = 1e6  # units within which an end is looked for
+LITTLE = 0.1  # of an effect whose estimated variance is zero, where searches begin: at zero there is no slope
+PROMISED = 1e-9  # decrease of the deviance at which a search ends
+HUGE = 300.0  # of a logarithm of sigma
+BETTER = 1e-6  # of the root of the rise: what a second start must gain to be followed
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A standard deviation or a correlation: name, estimate, bounds and the unit in which it is moved."""
+    """A standard deviation or a correlation: its name, estimate, bounds and the unit in which it is moved.
+
+    `term` and `effects` say whose it is: one effect has a standard deviation, two have a correlation, none is sigma's.
+    """
 
     name: str
     estimate: float
     low: float
     high: float
     unit: float
+    term: int = 0
+    effects: tuple[int, ...] = ()
 
 
 def intervals(fit: MixedFit, *, level: float = 0.95, progress: Progress = silent) -> dict[str, tuple[float, float]]:
@@ -52,161 +65,161 @@ def intervals(fit: MixedFit, *, level: float = 0.95, progress: Progress = silent
         raise DataError(
             (Argument("level", level), " is not a probability."), remedy="Use one such as 0.95.", about="level"
         )
-    best = solve(fit.statistics, reml=False)
-    bases = [basis(random) for random in fit.design.random]
-    parameters = _parameters(fit.random, best, bases)
-    deviance = _deviance(fit.statistics, bases)
-    rise = float(np.sqrt(chi2.ppf(level, 1)))
-    found = {}
+    best, gram = solve(fit.statistics, reml=False), gram_of_fit(fit)
+    given = [np.asarray(np.linalg.inv(basis(random)), dtype=np.float64) for random in fit.design.random]
+    parameters = _parameters(fit, best, gram, given)
+    rise, found = float(np.sqrt(chi2.ppf(level, 1))), {}
     one_more = counted(progress, "ends of intervals", 2 * len(parameters))
-    for index, parameter in enumerate(parameters):
-        root = _Rise(deviance, parameters, index, best.criterion, rise)
-        ends = []
+    for parameter in parameters:
+        root, ends = _Rise(Held.of(gram, best, given, parameter), parameter, best.criterion, rise), []
         for toward in (-1, 1):
             ends.append(root.end(toward))
             one_more()
         found[parameter.name] = (ends[0], ends[1])
+    if endless := [name for name, ends in found.items() if not np.isfinite(ends).all()]:
+        from discreet.lmm.fit import MixedWarning
+
+        note = f"the deviance does not rise enough to bound {', '.join(endless)}, so that end is infinite"
+        warnings.warn(note, MixedWarning, stacklevel=3)
     return found
 
 
-def _parameters(random: tuple[RandomEffects, ...], best: Solution, bases: list[Matrix]) -> list[Parameter]:
+def _parameters(fit: MixedFit, best: Solution, gram: Gram, given: list[Matrix]) -> list[Parameter]:
+    """Standard deviations are moved in units of the error of one level's effect, where they are smaller than that."""
     sigma, found = float(np.sqrt(best.sigma2)), []
-    for term, B, centred in zip(random, bases, best.triangles, strict=True):
-        T = np.linalg.solve(B, centred)
+    terms = zip(fit.random, given, best.triangles, gram.ZZ, strict=True)
+    for at, (term, back, centred, ZZ) in enumerate(terms):
+        T = back @ centred
         sd = np.linalg.norm(T, axis=1) * sigma
-        typical = np.sqrt(np.mean(term.values**2, axis=0)) + 0.1 * sigma
+        errors = sigma * np.sqrt(np.einsum("ij,jk,ik->i", back, np.linalg.pinv(ZZ.mean(axis=0), hermitian=True), back))
         for i, name in enumerate(term.names):
-            unit = float(sd[i] or typical[i])
-            found.append(Parameter(f"sd_{name}|{term.group}", float(sd[i]), 0.0, np.inf, unit))
+            unit = float(max(sd[i], errors[i]))
+            found.append(Parameter(f"sd_{name}|{term.group}", float(sd[i]), 0.0, np.inf, unit, at, (i,)))
             for j in range(i):
                 cor = float(T[i] @ T[j]) * best.sigma2 / (sd[i] * sd[j]) if sd[i] * sd[j] else 0.0
-                found.append(Parameter(f"cor_{name}.{term.names[j]}|{term.group}", cor, -1.0, 1.0, 0.5))
+                name_of = f"cor_{name}.{term.names[j]}|{term.group}"
+                found.append(Parameter(name_of, float(np.clip(cor, -1, 1)), -1.0, 1.0, 0.5, at, (i, j)))
     return [*found, Parameter("sigma", sigma, 1e-3 * sigma, np.inf, sigma)]
 
 
-def _deviance(statistics: Moments | Gram, bases: list[Matrix]) -> Callable[[Vector], float]:
-    """-2 log likelihood as a function of standard deviations, correlations and sigma; beta is profiled out.
+@dataclass(frozen=True)
+class Held:
+    """The deviance with one parameter held, as a smooth function of variables without bounds, and its slope.
 
-    `bases` take effects of the columns as given to those of the centred columns that the statistics are about.
+    The variables are theta and the logarithm of sigma, without those that the held parameter decides. If it is a
+    correlation, two of them are roots of the standard deviations that it is of.
+
+    Attributes
+    ----------
+    gram : of the turned effects.
+    places : in theta, of the entries (0, 0), (1, 0) and (1, 1) of the term's T: the first of a standard deviation, all
+        three of a correlation, none of sigma.
+    loadings : the effects in question as combinations of the turned ones.
+    estimates : the variables at the estimates.
     """
-    if isinstance(statistics, Moments):
-        curve, rows = GroupCurve.of(statistics), statistics.rows
 
-        def parts(theta: Vector) -> tuple[float, Matrix]:
-            (A,), (logdet,) = curve.at(theta**2, 0)
-            return float(logdet[0]), A[0]
-    else:
-        gram, rows = statistics, statistics.rows
+    gram: Gram
+    places: tuple[int, ...]
+    loadings: Matrix
+    estimates: Vector
 
-        def parts(theta: Vector) -> tuple[float, Matrix]:
-            at = sparse.eliminate(gram, theta)
-            return at.logdet, at.A
+    @classmethod
+    def of(cls, gram: Gram, best: Solution, given: Sequence[Matrix], held: Parameter) -> Held:
+        """`given` are the effects of the columns as given, as combinations of those of the centred ones."""
+        count = len(held.effects)
+        turns, roots, loadings = [], [], np.zeros((0, 0))
+        for at, (ZZ, T, back) in enumerate(zip(gram.ZZ, best.triangles, given, strict=True)):
+            L, Q = np.linalg.cholesky(ZZ.sum(axis=0) / gram.rows), np.eye(len(T))
+            if count and at == held.term:
+                asked = np.linalg.solve(L, back[list(held.effects)].T)
+                Q = np.linalg.qr(asked, mode="complete")[0].T
+                Q[:count] *= np.where(np.diag(Q @ asked) < 0, -1.0, 1.0)[:, None]
+                loadings = (Q @ asked).T
+            turns.append(np.asarray(np.linalg.solve(L.T, Q.T), dtype=np.float64))
+            root = np.linalg.qr((Q @ L.T @ T).T)[1].T
+            root *= np.where(np.diag(root) < 0, -1.0, 1.0)
+            roots.append(root + np.diag(np.maximum(LITTLE - np.diag(root), 0.0)))
+        start, q = sum(len(T) * (len(T) + 1) // 2 for T in roots[: held.term]), len(roots[held.term])
+        places = (start, start + 1, start + q)[: (0, 1, 3)[count]]
+        whole = np.append(flat(roots), np.log(best.sigma2) / 2)
+        if count == 2:
+            whole[places[0]] = np.sqrt(whole[places[0]])
+            whole[places[2]] = np.sqrt(np.linalg.norm(loadings[1] @ roots[held.term]))
+        decided = (len(whole) - 1, start, start + 1)[count]
+        return cls(_turned(gram, turns), places, loadings, np.delete(whole, decided))
 
-    def deviance(values: Vector) -> float:
-        sigma, theta, start = values[-1], [], 0
-        for B in bases:
-            q = len(B)
-            triangle = _triangle(values[start : start + q * (q + 1) // 2], q)
-            if triangle is None:
-                return IMPOSSIBLE
-            upper = np.asarray(np.linalg.qr((B @ triangle).T, mode="r"))  # any root of a covariance, made triangular
-            theta.append(upper[np.triu_indices(q)] / sigma)
-            start += q * (q + 1) // 2
+    def at(self, value: float, free: Vector) -> tuple[float, Vector]:
+        """-2 log likelihood where the parameter has a value, beta profiled out, and its slope in the variables."""
+        theta, log_sigma, back = self._placed(value, free)
+        if not abs(log_sigma) < HUGE:
+            return FAR, np.zeros(len(free))
+        sigma2, rows = float(np.exp(2 * log_sigma)), self.gram.rows
         try:
-            logdet, A = parts(np.concatenate(theta))
-            rss = np.linalg.cholesky(A)[-1, -1] ** 2
+            found = sparse.eliminate(self.gram, theta)
+            squares = float(np.linalg.cholesky(found.A)[-1, -1] ** 2 / sigma2)
+            deviance = rows * float(np.log(2 * np.pi) + 2 * log_sigma) + found.logdet + squares
+            slope = np.append(sparse.gradient(found, reml=False, sigma2=sigma2), 2 * (rows - squares))
         except np.linalg.LinAlgError:  # a step so far that rounding leaves no positive definite matrix
-            return IMPOSSIBLE
-        return float(rows * np.log(2 * np.pi * sigma**2) + logdet + rss / sigma**2)
+            return FAR, np.zeros(len(free))
+        return (deviance, slope @ back) if np.isfinite(deviance) else (FAR, np.zeros(len(free)))
 
-    return deviance
+    def _placed(self, value: float, free: Vector) -> tuple[Vector, float, Matrix]:
+        """Theta and log sigma, and their slopes in the variables, shape (theta + 1, variables)."""
+        size = len(free) + 1
+        if not self.places:
+            return free, float(np.log(value)), np.eye(size)[:, :-1]
+        first, below, second = (*self.places, 0, 0)[:3]
+        if not below:
+            whole, back = np.insert(free, first, 0.0), np.delete(np.eye(size), first, axis=1)
+            whole[first] = value / self.loadings[0, 0] * np.exp(np.clip(-whole[-1], -HUGE, HUGE))
+            back[first, -1] = -whole[first]
+            return whole[:-1], float(whole[-1]), back
+        shared, alone = self.loadings[1, :2].tolist()
+        whole, back = np.insert(free, below, 0.0), np.eye(size)
+        roots = whole[[first, second]]
+        one, other = roots**2  # T's (0, 0), and the second effect's standard deviation over sigma
+        rest = float(np.sqrt(1 - value**2))
+        whole[[first, below, second]] = one, (other * value - shared * one) / alone, other * rest / alone
+        back[first, first], back[below, first] = 2 * roots[0], -shared / alone * 2 * roots[0]
+        back[below, second], back[second, second] = value / alone * 2 * roots[1], rest / alone * 2 * roots[1]
+        return whole[:-1], float(whole[-1]), np.delete(back, below, axis=1)
 
 
-def _triangle(values: Vector, q: int) -> Matrix | None:
-    """The Cholesky factor of a covariance matrix given row by row as correlations and a standard deviation."""
-    rows, columns = np.tril_indices(q)
-    order = np.lexsort((np.where(rows == columns, -1, columns), rows))
-    given = np.zeros((q, q))
-    given[rows[order], columns[order]] = values
-    sd, cor = np.diag(given).copy(), np.tril(given, -1) + np.eye(q)
-    factor = np.zeros((q, q))
-    for i in range(q):
-        for j in range(i):
-            left = cor[i, j] - factor[i, :j] @ factor[j, :j]
-            factor[i, j] = left / factor[j, j] if factor[j, j] > 0 else 0.0
-        pivot = 1 - factor[i, :i] @ factor[i, :i]
-        if pivot < -1e-9:
-            return None
-        factor[i, i] = np.sqrt(np.maximum(pivot, 0.0))
-    return sd[:, None] * factor
+def _turned(gram: Gram, turns: Sequence[Matrix]) -> Gram:
+    """Other columns of every term: Z_i times a square matrix."""
+    crossed = {
+        (i, j): Coupling(met.left, met.right, turns[i].T @ met.blocks @ turns[j])
+        for (i, j), met in gram.crossed.items()
+    }
+    ZZ = tuple(M.T @ zz @ M for M, zz in zip(turns, gram.ZZ, strict=True))
+    Zxy = tuple(
+        (M.T @ zxy.reshape(-1, len(M), zxy.shape[1])).reshape(zxy.shape) for M, zxy in zip(turns, gram.Zxy, strict=True)
+    )
+    return gram.lend(Gram(ZZ, crossed, Zxy, gram.joint, gram.rows))
 
 
 class _Rise:
     """The rise of the deviance when one parameter moves and the others are re-optimised."""
 
-    def __init__(
-        self,
-        deviance: Callable[[Vector], float],
-        parameters: list[Parameter],
-        index: int,
-        least: float,
-        rise: float,
-    ) -> None:
-        self.deviance, self.index, self.least, self.rise = deviance, index, least, rise
-        self.moved = parameters[index]
-        self.others = [parameter for at, parameter in enumerate(parameters) if at != index]
-        self.estimates = np.array([parameter.estimate / parameter.unit for parameter in self.others])
-        self.near = self.estimates
+    def __init__(self, held: Held, moved: Parameter, least: float, rise: float) -> None:
+        self.held, self.moved, self.least, self.rise = held, moved, least, rise
+        self.near = held.estimates
 
-    def __call__(self, value: float) -> float:
-        """Signed root of the rise, less the root that ends the interval."""
-        units = np.array([parameter.unit for parameter in self.others])
+    def __call__(self, value: float, *, both: bool) -> float:
+        """Root of the rise, less the root that ends the interval.
 
-        def constrained(scaled: Vector) -> float:
-            return self.deviance(np.insert(scaled * units, self.index, value))
-
-        least = self._one(constrained) if len(self.others) == 1 else self._several(constrained)
+        The search starts where the last one ended and, where `both` are asked, from the estimates; the better result
+        counts.
+        """
+        found = self._from(value, self.near)
+        if both:
+            found = min(found, self._from(value, self.held.estimates), key=lambda each: each[1])
+        self.near, least = found
         return float(np.sqrt(max(least - self.least, 0.0)) - self.rise)
 
-    def _one(self, constrained: Callable[[Vector], float]) -> float:
-        from scipy.optimize import minimize_scalar
-
-        other = self.others[0]
-        bounds = (other.low / other.unit, WIDEST)
-        found = minimize_scalar(
-            lambda x: constrained(np.array([x])), bounds=bounds, method="bounded", options={"xatol": 1e-7}
-        )
-        return min(float(found.fun), constrained(np.array([bounds[0]])))
-
-    def _several(self, constrained: Callable[[Vector], float]) -> float:
-        """Searches start where the last one ended and from the estimates; the better result counts.
-
-        Logarithms of standard deviations and inverse hyperbolic tangents of correlations have no walls to run into.
-        """
-        from scipy.optimize import minimize
-
-        units = np.array([other.unit for other in self.others])
-        bounded = np.array([other.low < 0 for other in self.others])
-
-        def free(scaled: Vector) -> Vector:
-            held = np.where(bounded, np.clip(scaled * units, -1 + 1e-9, 1 - 1e-9), np.maximum(scaled, 0.05))
-            return np.where(bounded, np.arctanh(np.where(bounded, held, 0.0)), np.log(np.where(bounded, 1.0, held)))
-
-        def scaled(free: Vector) -> Vector:
-            return np.where(bounded, np.tanh(free) / units, np.exp(np.where(bounded, 0.0, free)))
-
-        limits = [(-15.0, 15.0) if other.low < 0 else (-15.0, float(np.log(WIDEST))) for other in self.others]
-        options = {"ftol": 1e-11, "gtol": 1e-4}
-        best = None
-        for start in (self.near, self.estimates):
-            found = minimize(
-                lambda x: constrained(scaled(x)), free(start), method="L-BFGS-B", bounds=limits, options=options
-            )
-            if best is None or found.fun < best.fun:
-                best = found
-        assert best is not None
-        self.near = scaled(best.x)
-        return float(best.fun)
+    def _from(self, value: float, start: Vector) -> tuple[Vector, float]:
+        curvature = np.full(len(start), self.held.gram.rows)
+        return descend(lambda free: self.held.at(value, free), start, curvature=curvature, promised=PROMISED)
 
     def end(self, toward: int) -> float:
         """The end of the interval on one side: where the rise is reached, else the parameter's bound."""
@@ -214,11 +227,21 @@ class _Rise:
 
         moved = self.moved
         bound = moved.high if toward > 0 else moved.low
-        inside, step = moved.estimate, 0.5 * moved.unit
-        while True:
+        inside, step, self.near = moved.estimate, 0.5 * moved.unit, self.held.estimates
+        known = {inside: -self.rise}
+        while inside != bound and abs(inside) <= WIDEST * moved.unit:
             outside = float(np.clip(inside + toward * step, moved.low, moved.high))
-            if self(outside) > 0:
-                return float(brentq(self, inside, outside, xtol=1e-7 * moved.unit, rtol=1e-9))
-            if outside == bound or abs(outside) > WIDEST * moved.unit:
-                return 0.0 if moved.name == "sigma" and toward < 0 else bound
-            inside = outside
+            known[outside] = self(outside, both=True)
+            if known[outside] > 0:
+                for both in (False, True):
+                    function = partial(self._unless, known, both)
+                    found = float(brentq(function, inside, outside, xtol=1e-7 * moved.unit, rtol=1e-9))
+                    if self(found, both=True) > -BETTER:
+                        break
+                return found
+            inside, step = outside, 2 * step
+        return 0.0 if moved.name == "sigma" and toward < 0 else bound
+
+    def _unless(self, known: dict[float, float], both: bool, value: float) -> float:
+        """The rise at a value where it is not known."""
+        return known[value] if value in known else self(value, both=both)

@@ -35,9 +35,19 @@ def fit(
         str, typer.Option(help="gaussian, or for counts and shares: binomial, poisson, negative-binomial, ...")
     ] = "gaussian",
     exposure: Annotated[str | None, typer.Option(help="With counts: the column they are proportional to.")] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(help="With counts and shares: points of the adaptive quadrature; 1 is Laplace's approximation."),
+    ] = None,
     weights: Annotated[
         str | None, typer.Option(help="The column of prior weights; with shares, of the numbers of trials.")
     ] = None,
+    missing: Annotated[
+        Literal["error", "drop"],
+        typer.Option(
+            help="Rows with missing values (empty, or NA among the numbers of a CSV file) are an error, or left out."
+        ),
+    ] = "error",
     contrasts: Annotated[
         list[str] | None,
         typer.Option(help="Coding of factors: sum, helmert, or of one: sex=sum. Repeat for several."),
@@ -123,9 +133,11 @@ def fit(
 
     Example: `discreet fit 'jcr ~ quarter + (1 | county)' flows/qwi.parquet --report report.html`
 
+    Example: `discreet fit 'jcr ~ quarter + (1 | county)' flows/qwi.parquet --missing drop`
+
     Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county`
     """
-    asked = {
+    named = {
         "public": public or None,
         "bounds": bounds,
         "clip": clip,
@@ -140,10 +152,11 @@ def fit(
         "blocks": None if blocks == "optimal" else int(blocks) if blocks.isdigit() else blocks,
         "check": check or None,
     }
-    given = {option: value for option, value in asked.items() if value is not None}
+    given = {option: value for option, value in named.items() if value is not None}
     if draw is not None:
         others = {"method", "blocks", "protect", "series", "time"} & set(given)
-        if others or epsilon or ml or intervals or report or family != "gaussian" or prior or contrasts or residual_by:
+        plain = (epsilon, ml, intervals, report, prior, contrasts, residual_by, points is not None, missing == "drop")
+        if others or family != "gaussian" or any(plain):
             raise typer.BadParameter(
                 "--draw goes with --rho, --public, --bounds, --clip and a ledger. Drop the others."
             )
@@ -155,28 +168,34 @@ def fit(
             raise typer.BadParameter(
                 f"--{next(iter(given))} belongs to a private release, and no loss was named. Add --epsilon 1."
             )
-        if family == "gaussian" and exposure:
-            raise typer.BadParameter("--exposure is of families of counts and shares. Add --family.")
+        if family == "gaussian" and (exposure or points is not None):
+            raise typer.BadParameter("--exposure and --points are of families of counts and shares. Add --family.")
         if family != "gaussian":
             if ml or prior or any(laws.values()):
                 raise typer.BadParameter(
                     "--ml, --prior, --residual-by, --series and --time are of the gaussian family. Drop them."
                 )
-            columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts), "family": family}
-            _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=columns)
+            asked: dict[str, Any] = {
+                "exposure": exposure,
+                "weights": weights,
+                "contrasts": _contrasts(contrasts),
+                "family": family,
+            }
+            asked |= {"missing": missing, "points": 1 if points is None else points}
+            _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=asked)
             return
         if prior is not None:
-            if ml or intervals or report or weights or contrasts or any(laws.values()):
+            if ml or intervals or report or weights or contrasts or missing == "drop" or any(laws.values()):
                 raise typer.BadParameter("--prior goes with a formula and data alone. Drop the other options.")
             _posterior(formula, data, as_json=as_json, prior=prior)
             return
         own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
-        _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own)
+        _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own | {"missing": missing})
         return
-    if ml or intervals or report or weights or contrasts or residual_by or prior:
+    if points is not None or any((ml, intervals, report, weights, contrasts, residual_by, prior, missing == "drop")):
         raise typer.BadParameter(
-            "--ml, --intervals, --report, --weights, --contrasts, --residual-by and --prior are of the fit itself, not "
-            "of a private release. Drop them."
+            "--ml, --intervals, --report, --weights, --contrasts, --residual-by, --prior, --points and --missing are "
+            "of the fit itself, not of a private release. Drop them."
         )
     given |= {} if family == "gaussian" else {"family": family}
     given |= {} if exposure is None else {"exposure": exposure}

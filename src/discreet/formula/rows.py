@@ -18,10 +18,11 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.arithmetic import refuse_made
-from discreet.formula.basis import NaturalSplines, Polynomials, Splines, deviations
+from discreet.formula.basis import deviations
 from discreet.formula.contrasts import Contrasts, with_contrasts
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
+from discreet.formula.functions import apply, learn
 from discreet.formula.memory import refuse_matrices
 from discreet.frames import collect, missing, working
 
@@ -136,7 +137,8 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
         if (response or factor != layout.model.response) and not schema[factor.column].is_numeric():
             raise DataError(
                 f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}.",
-                remedy="Use a numeric column, or the bare name for categories.",
+                "A column of a CSV file is numeric if each of its values is a number, empty or NA.",
+                "Use a numeric column, write missing values as NA, or use the bare name for categories.",
                 about="formula",
             )
     for column in layout.bare:
@@ -249,8 +251,8 @@ def read_rows(
     for factor in numeric:
         raw = _numbers(arrow[factor.column], factor)
         if not known:
-            states[factor] = _learn(factor, raw)
-        values[factor] = _apply(factor, raw, states[factor])
+            states[factor] = learn(factor, raw)
+        values[factor] = apply(factor, raw, states[factor])
     rows = ModelRows(count, codes, values)
     if known:
         return rows, known
@@ -348,12 +350,17 @@ def _label(value: Any) -> str:
 def incomplete(name: str) -> DataError:
     return DataError(
         f"Column {name!r} has missing or infinite values.",
-        ("A mixed model needs complete rows; drop or impute them first, ", AT_THE_SOURCE, "."),
+        "A mixed model needs complete rows.",
+        WITHOUT_THEM,
         about="data",
     )
 
 
-AT_THE_SOURCE = Spelled("for instance with `data.dropna()`", plan="at the source", command="at the source")
+WITHOUT_THEM = Spelled(
+    'A fit leaves such rows out with missing="drop"; for a release, drop or impute them first.',
+    plan="Drop or impute them at the source.",
+    command="A fit leaves such rows out with --missing drop; for a release, drop or impute them at the source.",
+)
 
 
 def _numbers(column: Any, factor: Factor) -> Vector:
@@ -369,52 +376,3 @@ def nonpositive(factor: Factor) -> DataError:
     """The error for a logarithm of what has none."""
     asked = f"{factor} needs positive values, and {factor.column!r} has others."
     return DataError(asked, remedy="Shift the column or drop the log.", about="formula")
-
-
-def _learn(factor: Factor, x: Vector) -> dict[str, Any]:
-    if factor.function == "center":
-        return {"centre": x.mean(), "scale": 1.0}
-    if factor.function == "scale":
-        return {"centre": x.mean(), "scale": x.std(ddof=1)}
-    return {}
-
-
-def _apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
-    """The factor's columns; polynomial and spline bases learn into an empty `state` on first use."""
-    if factor.function == "log":
-        return np.log(x)[:, None]
-    if factor.function in ("center", "scale"):
-        x = (x - state["centre"]) / state["scale"]
-    if factor.function in ("poly", "bs", "ns"):
-        return _basis(factor, x, state)
-    return x[:, None]
-
-
-def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
-    arguments = {name or "degree": int(value) for name, value in factor.arguments}
-    try:
-        with np.errstate(all="ignore"):
-            if "basis" not in state:
-                polynomial = factor.function == "poly"
-                degree = arguments.get("degree", 1 if polynomial else 3)
-                state["basis"] = (
-                    Polynomials.learn(x, degree)
-                    if polynomial
-                    else NaturalSplines.learn(x, arguments.get("df", 1))
-                    if factor.function == "ns"
-                    else Splines.learn(x, degree, arguments.get("df"))
-                )
-            found: Matrix = state["basis"].at(x)
-    except ValueError:
-        raise DataError(
-            f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on.",
-            remedy="Use a smaller degree or df, and predict inside the old range.",
-            about="formula",
-        ) from None
-    if not np.isfinite(found).all():
-        raise DataError(
-            f"{factor} overflows: powers of its column exceed double precision.",
-            remedy="Use a smaller degree.",
-            about="formula",
-        )
-    return found

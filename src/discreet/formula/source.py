@@ -10,6 +10,7 @@ from discreet.errors import DataError
 from discreet.formula.arithmetic import with_columns
 from discreet.formula.dots import with_every_column
 from discreet.formula.formula import Formula, read_formula
+from discreet.formula.marks import with_numbers
 from discreet.formula.rows import with_sizes_in_order
 from discreet.frames import open_frame
 
@@ -62,6 +63,7 @@ def opened(formula: str, data: Any, *, missing: Missing = "error", beside: Itera
     others = [name for name in beside if name]
     text, undotted = with_every_column(formula, frame.collect_schema().names(), beside=others)
     model = read_formula(text)
+    frame = with_numbers(frame, data, [*model.given, *others])
     frame, model = with_sizes_in_order(with_columns(frame, dict(model.made)), model)
     if missing == "error":
         return Source(model, frame, frame, missing, undotted)
@@ -85,6 +87,7 @@ def _left_out(frame: AnyFrame, rows: AnyFrame) -> tuple[str, ...]:
     import narwhals.stable.v2 as nw
 
     if isinstance(frame, nw.LazyFrame) or isinstance(rows, nw.LazyFrame):
-        return ("rows with missing values were left out, as asked",)
+        return ("rows with missing or infinite values were left out, as asked",)
     lost = len(frame) - len(rows)
-    return (f"{lost:,} of {len(frame):,} rows have missing values and were left out, as asked",) if lost else ()
+    note = f"{lost:,} of {len(frame):,} rows have missing or infinite values and were left out, as asked"
+    return (note,) if lost else ()

@@ -1,0 +1,77 @@
+"""Functions of one column in a term: what `center`, `scale`, `log`, `poly`, `bs` and `ns` make of its values.
+
+A function learns on the rows that are fitted, and is applied to new ones as it was learned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError
+from discreet.formula.basis import NaturalSplines, Polynomials, Splines
+from discreet.formula.formula import Factor
+
+
+def learn(factor: Factor, x: Vector) -> dict[str, Any]:
+    """What a function must know of its column before it can be applied to any."""
+    if factor.function == "center":
+        return {"centre": x.mean(), "scale": 1.0}
+    if factor.function == "scale":
+        return {"centre": x.mean(), "scale": x.std(ddof=1)}
+    return {}
+
+
+def apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    """The factor's columns; polynomial and spline bases learn into an empty `state` on first use."""
+    if factor.function == "log":
+        return np.log(x)[:, None]
+    if factor.function in ("center", "scale"):
+        x = (x - state["centre"]) / state["scale"]
+    if factor.function in ("poly", "bs", "ns"):
+        return _basis(factor, x, state)
+    return x[:, None]
+
+
+def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    arguments = {name or "degree": int(value) for name, value in factor.arguments}
+    try:
+        with np.errstate(all="ignore"):
+            if "basis" not in state:
+                polynomial = factor.function == "poly"
+                degree = arguments.get("degree", 1 if polynomial else 3)
+                state["basis"] = (
+                    Polynomials.learn(x, degree)
+                    if polynomial
+                    else NaturalSplines.learn(x, arguments.get("df", 1))
+                    if factor.function == "ns"
+                    else Splines.learn(x, degree, arguments.get("df"))
+                )
+            found: Matrix = state["basis"].at(x)
+    except ValueError:
+        raise _impossible(factor, x) from None
+    if not np.isfinite(found).all():
+        raise DataError(
+            f"{factor} overflows: powers of its column exceed double precision.",
+            remedy="Use a smaller degree.",
+            about="formula",
+        )
+    return found
+
+
+def _impossible(factor: Factor, x: Vector) -> DataError:
+    if len(x) and x.min() == x.max():
+        return DataError(
+            f"{factor} was asked of {factor.column!r}, which has one value in every row.",
+            "A curve needs a column that varies.",
+            "Drop the term, or use another column.",
+            about="formula",
+        )
+    return DataError(
+        f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on.",
+        "A curve has fewer parts than its column has values.",
+        "Use a smaller degree or df, and predict inside the old range.",
+        about="formula",
+    )

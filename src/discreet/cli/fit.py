@@ -28,7 +28,8 @@ def fit(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Write a page with tests, residuals, quantiles, effects and influential rows.", metavar="HTML"
+            help="Write a page with tests, residuals, quantiles, effects and influential rows; its folders are made.",
+            metavar="HTML",
         ),
     ] = None,
     family: Annotated[
@@ -189,6 +190,11 @@ def fit(
                 raise typer.BadParameter("--prior goes with a formula and data alone. Drop the other options.")
             _posterior(formula, data, as_json=as_json, prior=prior)
             return
+        if intervals and any(laws.values()):
+            raise typer.BadParameter(
+                "--intervals are of residuals that are independent, with one variance. Fixed effects have standard "
+                "errors without them. Drop --intervals, or --residual-by, --series and --time."
+            )
         own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
         _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own | {"missing": missing})
         return

@@ -58,8 +58,12 @@ def _linear(fit: MixedFit) -> Page:
         HELD,
         Code(fit.summary()),
         Heading("Tests of fixed effects"),
-        Prose("Degrees of freedom are Satterthwaite's, as lmerTest gives them."),
-        _tests(fit, "t"),
+        Prose(
+            "Degrees of freedom are Satterthwaite's, as lmerTest gives them."
+            if fit.residual is None
+            else f"Tests are normal, because residuals have {fit.residual.law.words}."
+        ),
+        _tests(fit, "t" if fit.residual is None else "z"),
         Heading("Residuals"),
         Prose(f"{100 * far:.2f} % of Pearson residuals are beyond 3; a normal law has 0.27 %."),
         _residuals(fit),
@@ -73,7 +77,9 @@ def _linear(fit: MixedFit) -> Page:
     ]
     chosen = influential(fit)
     columns = {"residual": residual, "fitted": fit.fitted}
-    if fit.rows <= MANY_ROWS:
+    if fit.autocorrelation is not None:
+        blocks.append(Prose("Leverage is left out: fits of autoregressive residuals have no hat matrix here."))
+    elif fit.rows <= MANY_ROWS:
         columns["leverage"] = fit.leverage()
     rows = [
         {"row": int(row) + 1, "why": why, **{name: float(values[row]) for name, values in columns.items()}}

@@ -225,6 +225,35 @@ def test_a_report_shows_what_an_analyst_looks_at(path: Path, tmp_path: Path) -> 
         assert part in page
 
 
+@pytest.mark.parametrize(
+    ("options", "leverage", "left_out"),
+    [(["--series", "g", "--time", "p"], False, True), (["--residual-by", "k"], True, False), ([], True, False)],
+)
+def test_a_report_is_written_whatever_the_law_of_residuals(
+    panel: dict, tmp_path: Path, options: list[str], leverage: bool, left_out: bool
+) -> None:
+    """Red before: autoregressive residuals ended with an error, without estimates and without a page."""
+    rng, rows = np.random.default_rng(1), len(panel["y"])
+    data = panel | {"k": rng.choice(["a", "b"], rows), "p": np.arange(rows)}
+    pyarrow.parquet.write_table(pa.table(data), tmp_path / "laws.parquet")
+    page = tmp_path / "new" / "folder" / "report.html"  # made, as by every command that writes a page
+    done = CliRunner().invoke(app, [FORMULA, str(tmp_path / "laws.parquet"), "--report", str(page), *options])
+    assert done.exit_code == 0 and "(Intercept)" in done.stdout
+    text = page.read_text(encoding="utf-8")
+    assert ("<th" in text and "leverage" in text.casefold()) and ("hat matrix" in text) == left_out
+    assert (">leverage<" in text) == leverage
+    assert ("Satterthwaite" in text) == (not options) and ("Tests are normal" in text) == bool(options)
+
+
+@pytest.mark.parametrize("options", [["--series", "g", "--time", "t"], ["--residual-by", "industry"]])
+def test_intervals_of_other_laws_are_refused_before_the_fit_in_the_words_of_the_command(
+    path: Path, options: list[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("discreet.cli.fit._fit", lambda *_, **__: pytest.fail("it was fitted"))
+    done = CliRunner().invoke(app, [FORMULA, str(path), "--intervals", *options])
+    assert done.exit_code == 2 and "confint" not in done.output and "--intervals" in done.output
+
+
 def test_families_of_counts(panel: dict, tmp_path: Path) -> None:
     counts = {**panel, "n": np.random.default_rng(1).poisson(3, len(panel["y"]))}
     pyarrow.parquet.write_table(pa.table(counts), tmp_path / "counts.parquet")

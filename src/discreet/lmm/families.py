@@ -27,6 +27,7 @@ FAMILIES: tuple[FamilyName, ...] = (
 )
 STIRLING = 1000.0  # size of the negative binomial from which series are exact to rounding
 HIGHEST = 700.0  # exp of more overflows
+FLATTEST = 300.0  # logs of a size beyond which no density changes, and squares of sizes overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class Family:
     def counts(self) -> bool:
         return self.name != "binomial"
 
+    @property
+    def inflated(self) -> bool:
+        """Whether there are extra zeros; the logit of their share is then the last parameter."""
+        return self.name.startswith("zero-inflated")
+
 
 def family(name: str) -> Family:
     """The family of this name; `KeyError` for others."""
@@ -89,41 +95,36 @@ def _poisson(y: Vector, eta: Vector, own: Vector) -> Densities:
 
 
 def _negative_binomial(y: Vector, eta: Vector, own: Vector) -> Densities:
-    from scipy.special import gammaln
-
-    size = float(np.exp(own[0]))
-    share = probability(eta - own[0])
-    spread = share * (1 - share)
-    total = y + size
-    rising, slope = _rising(y, size)
-    more = np.logaddexp(0, eta - own[0])  # log of 1 + mean / size
-    density = rising - gammaln(y + 1) + y * eta - total * more
-    by_size = size * (slope - more) + size * share - y * (1 - share)
+    log_size = float(np.clip(own[0], -FLATTEST, FLATTEST))
+    size = float(np.exp(log_size))
+    share, rest = probability(eta - log_size), probability(log_size - eta)  # 1 - share has no digits of a small rest
+    total, spread = y + size, share * rest
+    density, slope = _ways(y, size, eta - log_size)
+    by_size = size * (slope - np.logaddexp(0, eta - log_size)) + size * share - y * rest
     curve = total * spread
+    change = curve * (rest - share)
     return Densities(
-        density,
-        y - total * share,
-        curve,
-        curve * (1 - 2 * share),
-        ((by_size, curve - size * share, size * spread - curve * (1 - 2 * share)),),
+        density, y * rest - size * share, curve, change, ((by_size, curve - size * share, size * spread - change),)
     )
 
 
-def _rising(y: Vector, size: float) -> tuple[Vector, Vector]:
-    """log Gamma(size + y) - log Gamma(size) - y log(size), and the difference of their digammas.
+def _ways(y: Vector, size: float, odds: Vector) -> tuple[Vector, Vector]:
+    """The log-density at the log of mean over size, and digamma(size + y) - digamma(size).
 
-    Differences of the functions themselves lose their digits where `size` is large, so Stirling's series are subtracted
-    term by term there.
+    Terms that nearly cancel are never formed: of large counts, log-gammas and products with the linear predictor; of
+    large sizes, differences of log-gammas, whose Stirling series are subtracted term by term.
     """
-    from scipy.special import digamma, gammaln
+    from scipy.special import betaln, digamma, gammaln
 
-    total = y + size
+    total, more = y + size, np.logaddexp(0, odds)  # log of 1 + mean / size
     if size < STIRLING:
-        return gammaln(total) - gammaln(size) - y * np.log(size), digamma(total) - digamma(size)
-    more, less = np.log1p(y / size), -y / (size * total)  # log of total / size, and 1 / total - 1 / size
+        density = -betaln(size, y + 1) - np.log(total) - y * np.logaddexp(0, -odds) - size * more
+        return np.asarray(density), digamma(total) - digamma(size)
+    longer, less = np.log1p(y / size), -y / (size * total)  # log of total / size, and 1 / total - 1 / size
     cubes = less * (1 / total**2 + 1 / (total * size) + 1 / size**2)
-    rising = (total - 0.5) * more - y + less / 12 - cubes / 360
-    return np.asarray(rising), np.asarray(more - less / 2 - less * (1 / total + 1 / size) / 12)
+    rising = (total - 0.5) * longer - y + less / 12 - cubes / 360  # log Gamma(total) / Gamma(size) - y log(size)
+    density = rising - gammaln(y + 1) + y * (odds + np.log(size)) - total * more
+    return np.asarray(density), np.asarray(longer - less / 2 - less * (1 / total + 1 / size) / 12)
 
 
 def _inflated(base: Callable[[Vector, Vector, Vector], Densities]) -> Callable[[Vector, Vector, Vector], Densities]:

@@ -63,8 +63,8 @@ def refit(fit: GeneralisedFit, y: Vector) -> GeneralisedFit:
     problem = at.problem(y, fit.family)
     refuse_values(problem.family, y)
     found = estimates(problem, fit.points, fit.design, at.kept, at.origin)
-    kept = fit.notes[:-1] if fit.is_singular else fit.notes  # the last one is of the estimates
-    return replace(fit, **found | {"notes": kept + found["notes"], "source": None})
+    kept = fit.notes[: len(fit.notes) - len(fit.estimate_notes)]
+    return replace(fit, **found | {"notes": kept + found["estimate_notes"], "source": None})
 
 
 def parametric(

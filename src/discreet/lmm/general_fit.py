@@ -44,7 +44,7 @@ class GeneralisedFit(LikelihoodFit):
     own : parameters of the family: `size` of the negative binomial, the share of `extra zeros`.
     criterion : -2 log-likelihood.
     rows : number of observations.
-    notes : a singular fit, dropped columns.
+    notes : rows that were left out, dropped columns; the last are `estimate_notes`, such as that of a singular fit.
     fitted_rows : the rows as arrays, to which profiles and other responses are fitted.
     theta, spread : the triangles of the random terms as one vector, and the covariance of all parameters: fixed effects
         (of centred columns), theta, and those of the family.
@@ -78,6 +78,7 @@ class GeneralisedFit(LikelihoodFit):
     source: Source | None
     asked: Mapping[str, str | None]
     contrasts: Contrasts | None = None
+    estimate_notes: tuple[str, ...] = ()
 
     @property
     def variances(self) -> dict[str, float]:

@@ -52,7 +52,7 @@ class FittedRows:
 def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float) -> Test:
     """A combination of fixed effects with its normal test."""
     along = weights_of(fit, weights)
-    error = float(np.sqrt(along @ fit.covariance @ along))
+    error = float(np.sqrt(np.maximum(along @ fit.covariance @ along, 0.0)))
     return Test.of(float(along @ fit.beta), error, np.inf, level)
 
 
@@ -123,6 +123,7 @@ def _ends(
     def least(value: float) -> float:
         return 2 * maximise(problem, fit.points, fit.names, start=start, errors=False, held=(place, value))[3]
 
+    estimate = float(np.clip(estimate, *bounds))
     best = least(estimate)
     ends = []
     for sign, bound in zip((-1, 1), bounds, strict=True):
@@ -158,6 +159,8 @@ def _profile(fit: GeneralisedFit, place: int, *, level: float) -> tuple[float, f
             return np.inf
 
     estimate, error = float(fit.beta[place]), float(np.sqrt(fit.covariance[place, place]))
+    if not np.isfinite(error):
+        error = 0.1 / float(np.sqrt(np.mean(column**2)))
     best = least(estimate)
 
     def above(value: float) -> float:

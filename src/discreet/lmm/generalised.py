@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
@@ -15,13 +15,13 @@ from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.estimate import refuse_unidentifiable, refuse_wide
-from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family
+from discreet.lmm.families import FAMILIES, HIGHEST, Family, FamilyName, family, mean_count, probability
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.general_inference import FittedRows
 from discreet.lmm.general_precision import effect_variances
 from discreet.lmm.laplace import Problem, Term, mode
-from discreet.lmm.likelihood import maximise
+from discreet.lmm.likelihood import ABSENT, maximise
 from discreet.lmm.matrix import dense
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 100  # of the quadrature
 SINGULAR = "boundary (singular) fit: a variance is zero or a correlation is one"
+NO_ZEROS = "no extra zeros: the likelihood is highest without them, so estimates are those of the family without them"
+NO_ERRORS = (
+    "no standard errors: the likelihood is not curved downwards in every direction at the estimates. "
+    "Use profiles, confint(), or fewer terms"
+)
 MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
@@ -93,7 +98,7 @@ def generalised(
         names=tuple(design.names[index] for index in back.named),
         dropped=dropped,
         rows=rows.count,
-        notes=(*notes, *found.pop("notes")),
+        notes=(*notes, *found["estimate_notes"]),
         design=design,
         learned=learned,
         fitted_rows=FittedRows(rows, problem.X, problem.terms, problem.offset, problem.weights, kept, back),
@@ -120,18 +125,22 @@ def estimates(
     everywhere = np.zeros(len(design.names))
     everywhere[kept] = beta
     fixed = spread[: len(beta), : len(beta)]
-    named = {"log size": ("size", float(np.exp(own[0])) if len(own) else 0.0)}
-    shares = {"logit of extra zeros": ("extra zeros", float(1 / (1 + np.exp(-own[-1]))) if len(own) else 0.0)}
-    singular = any(np.abs(np.diag(T)).min() < BOUNDARY for T in at.T)
+    shown = {"log size": ("size", mean_count), "logit of extra zeros": ("extra zeros", probability)}
+    notes = [SINGULAR] if any(np.abs(np.diag(T)).min() < BOUNDARY for T in at.T) else []
+    if law.inflated and own[-1] == ABSENT:
+        notes.append(NO_ZEROS)
+    if not _is_covariance(fixed):
+        fixed = np.full_like(fixed, np.nan)
+        notes.append(NO_ERRORS)
     terms = zip(design.random, at.T, effects, strict=True)
     return {
         "beta": back.beta(beta),
         "covariance": back.restore @ fixed @ back.restore.T,
         "random": tuple(RandomEffects.of(random, T @ T.T, b) for random, T, b in terms),
         "effect_variances": effect_variances(problem, at, fixed, design),
-        "own": dict((named | shares)[name] for name in law.own),
+        "own": {shown[name][0]: float(shown[name][1](value)) for name, value in zip(law.own, own, strict=True)},
         "criterion": 2 * value + _constant(law, problem.y, problem.weights),
-        "notes": (SINGULAR,) if singular else (),
+        "estimate_notes": tuple(notes),
         "link": at.eta,
         "marginal": problem.X @ beta + problem.offset,
         "response": problem.y,
@@ -140,6 +149,15 @@ def estimates(
         "spread": spread,
         "parameters": len(beta) + len(theta) + len(own),
     }
+
+
+def _is_covariance(found: Matrix) -> bool:
+    """Whether variances are positive and correlations, but for rounding, those of anything."""
+    variances = np.diag(found)
+    if not np.isfinite(found).all() or not (variances > 0).all():
+        return False
+    scale = 1 / np.sqrt(variances)
+    return bool((np.linalg.eigvalsh(found * np.outer(scale, scale)) > -1e-8).all())
 
 
 def _family(name: str) -> Family:

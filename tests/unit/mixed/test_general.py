@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, FitError, Unidentified
+from discreet.lmm import MixedWarning
 from discreet.lmm.families import FAMILIES, family, simulate
+from discreet.lmm.generalised import NO_ERRORS, NO_ZEROS
 from discreet.lmm.laplace import Problem, Term, laplace, quadrature
 from faults_of import about
 
@@ -179,3 +182,75 @@ def test_counts_without_overdispersion_have_the_estimates_of_poisson() -> None:
     poisson, other = (dc.mixed("y ~ x + (1 | g)", data, family=name) for name in ("poisson", "negative-binomial"))
     assert other.loglik <= poisson.loglik + 1e-7
     assert list(other.fixed.values()) == pytest.approx(list(poisson.fixed.values()), abs=1e-5)
+
+
+def dispersed(seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    g, k, x = rng.integers(0, 30, 400), rng.integers(0, 3, 400), rng.normal(size=400)
+    mean = np.exp(3 + 0.4 * x + 2 * rng.normal(size=30)[g])
+    return {"y": rng.poisson(mean * rng.gamma(0.4, 1, 400)), "x": x, "g": g.astype(str), "k": k.astype(str)}
+
+
+ZEROS = "zero-inflated-negative-binomial"
+
+
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+def test_extra_zeros_and_terms_never_make_a_fit_worse() -> None:
+    """Red before: another term took 0.01 from the likelihood."""
+    formula = "y ~ x + (1 | g)"
+    fit = dc.mixed(formula, dispersed(19), family=ZEROS)
+    assert dc.mixed(f"{formula} + (1 | k)", dispersed(19), family=ZEROS).loglik >= fit.loglik - 1e-7
+
+
+@pytest.mark.parametrize("base", ["poisson", "negative-binomial"])
+@pytest.mark.parametrize("points", [1, 5])
+def test_a_fit_without_extra_zeros_says_so_and_is_that_of_its_base(base: str, points: int) -> None:
+    """These counts have fewer zeros than either law."""
+    rng = np.random.default_rng(3)
+    data = {"y": 1 + rng.binomial(4, 0.4, 200) + rng.poisson(0.5, 200) // 2, "g": np.arange(200) % 10}
+    data["y"][:3] = 0
+    asked: dict[str, Any] = {"points": points}
+    with pytest.warns(MixedWarning) as noted:
+        fit = dc.mixed("y ~ 1 + (1 | g)", data, family=f"zero-inflated-{base}", **asked)
+    assert fit.own["extra zeros"] < 1e-12 and NO_ZEROS in {str(note.message) for note in noted}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MixedWarning)
+        plain = dc.mixed("y ~ 1 + (1 | g)", data, family=base, **asked)
+    assert fit.loglik == pytest.approx(plain.loglik, abs=1e-7)
+    assert fit.se == pytest.approx(plain.se, rel=1e-3)
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e8, 1e13])
+def test_densities_of_large_counts_keep_their_digits(mean: float) -> None:
+    """Against balls of 200 bits. Red before: differences of log-gammas left none, nor had the slopes any."""
+    import flint
+
+    log_size, eta = math.log(0.4), math.log(mean)
+    before, flint.ctx.prec = flint.ctx.prec, 200
+    try:
+        r, mu = flint.arb(log_size).exp(), flint.arb(eta).exp()
+        for y in (0.0, 1.0, float(np.rint(0.3 * mean)), float(np.rint(2 * mean))):
+            law = family("negative-binomial").law(np.array([y]), np.array([eta]), np.array([log_size]))
+            choose = (y + r).lgamma() - r.lgamma() - (flint.arb(y) + 1).lgamma()
+            density = choose + y * (mu / (mu + r)).log() + r * (r / (mu + r)).log()
+            slope, curve = y - (y + r) * mu / (mu + r), (y + r) * r * mu / (mu + r) ** 2
+            assert law.density[0] == pytest.approx(float(density), abs=1e-8)
+            assert law.slope[0] == pytest.approx(float(slope), abs=1e-13)
+            assert law.curve[0] == pytest.approx(float(curve), rel=1e-12)
+    finally:
+        flint.ctx.prec = before
+
+
+def test_a_fit_without_errors_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second derivatives of the wrong sign, as a search that failed would have. Red before: NaN without a word."""
+    from discreet.lmm import likelihood
+
+    whole = likelihood._second
+    monkeypatch.setattr(likelihood, "_second", lambda *args: -whole(*args))
+    with pytest.warns(MixedWarning) as noted:
+        fit = dc.mixed("y ~ x + (1 | g)", rows(), family="poisson")
+    assert NO_ERRORS in {str(note.message) for note in noted} and NO_ERRORS in fit.summary()
+    assert all(math.isnan(error) for error in fit.se.values())
+    monkeypatch.undo()
+    low, high = fit.confint()["x"]
+    assert low < fit.fixed["x"] < high

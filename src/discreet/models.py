@@ -30,6 +30,7 @@ def mixed(
     method: Literal["REML", "ML"] | None = None,
     missing: Missing = "error",
     weights: str | None = None,
+    offset: str | None = None,
     contrasts: Contrasts | None = None,
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
@@ -101,8 +102,8 @@ def mixed(
         "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
     points : number of points of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Only
         for families.
-    offset, exposure : names of columns. The offset is added to the linear predictor. A count is proportional to its
-        exposure, whose logarithm is added. Only for families.
+    offset : name of a column that is added to the linear predictor; in a formula: offset(x).
+    exposure : name of a column. A count is proportional to it: its logarithm is added. Only for families.
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
     weights : name of a column. In the gaussian family these are prior weights: the residual variance of a row is
         divided by its weight. In other families they say how often a row counts; for a share that is its number of
@@ -125,7 +126,7 @@ def mixed(
     >>> round(mixed("y ~ x + (1 | g)", data).fixed["x"], 6)
     1.75
     """
-    beside = {"offset": offset, "exposure": exposure, "points": points if points != 1 else None}
+    beside = {"exposure": exposure, "points": points if points != 1 else None}
     residuals = {"residual_by": residual_by, "series": series, "time": time}
     if (family != "gaussian" or prior is not None) and (law := [k for k, value in residuals.items() if value]):
         raise FitError(
@@ -161,6 +162,7 @@ def mixed(
     sampler = {name: value for name, value in given.items() if value is not None}
     if prior is not None:
         refused = {"missing": None if missing == "error" else missing, "weights": weights, "contrasts": contrasts}
+        refused |= {"offset": offset}
         if given_too := [name for name, value in refused.items() if value is not None]:
             raise FitError(
                 f"{given_too[-1]} was asked with a prior.",
@@ -183,6 +185,7 @@ def mixed(
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 
-    own: dict[str, Any] = {"method": "REML" if method is None else method, "weights": weights, **residuals}
+    own: dict[str, Any] = {"method": "REML" if method is None else method, "weights": weights, "offset": offset}
+    own |= residuals
     with watched(progress, "fitting") as telling:
         return by_likelihood(formula, data, missing=missing, contrasts=contrasts, progress=telling, **own)

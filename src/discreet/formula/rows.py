@@ -114,8 +114,8 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
     assert not _sized(model), "sizes become columns first"
     if model.offsets and not offsets:
         raise FormulaError(
-            f"offset({model.offsets[0]}) was asked of a linear model or of a release.",
-            "Plain fits of families of counts and shares have offsets.",
+            f"offset({model.offsets[0]}) was asked of a release, or of fits of blocks.",
+            "Plain fits have offsets.",
             "Subtract it from the response in a column of its own.",
         )
     refuse_lags(model)

@@ -34,6 +34,7 @@ likelihood_fit what every fit by maximum likelihood has: effects by name, criter
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 memory     factors and draws that would not fit into the free memory: refused before they are tried
 moments    sufficient statistics of a mixed model with one random intercept
+offsets    offsets of linear models: columns that are added to the linear predictor as they are
 origin     from the columns a fit is computed with back to the columns of the formula
 pencil     a Gram matrix that is a weighted sum of others, and the fit over theta and what the weights depend on
 prediction how well a row is predicted: the variance of its fitted value, old levels and new ones; leverage

@@ -25,6 +25,7 @@ from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.likelihood_fit import responses_of
 from discreet.lmm.matrix import dense, linear, random_part
 from discreet.lmm.moments import Moments
+from discreet.lmm.offsets import offset_of
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.prediction import parts as parts_of_rows
 from discreet.lmm.residuals import Autoregression, Strata
@@ -44,6 +45,7 @@ def simulate(
     beta = np.zeros(len(design.names))
     beta[fit.kept] = solution.beta
     fixed = linear(rows, design.layout.fixed, design.levels, beta) + design.layout.response.shift
+    fixed = fixed + offset_of(fit, rows=rows.count)
     sigma = float(np.sqrt(fit.sigma2))
     for _ in range(count):
         law = fit.residual.law if fit.residual else None
@@ -59,7 +61,7 @@ def simulate(
 
 def with_response(fit: MixedFit, y: Vector) -> list[Gram]:
     """The Gram matrices of the model for another response to the same rows: one, or those that a law weighs."""
-    y = y - fit.design.layout.response.shift
+    y = y - offset_of(fit, rows=len(y)) - fit.design.layout.response.shift
     if fit.residual is None:
         return [_with_response(fit, gram_of_fit(fit), y, y if fit.weights is None else y * fit.weights)]
     parts = zip(fit.residual.parts, fit.residual.law.applied(y), strict=True)
@@ -93,12 +95,13 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
     """The same model of other responses to the same rows."""
     rows = fit.data
     y = responses_of(y, rows.count)
+    own = y - offset_of(fit, rows=rows.count)
     parts, held, weights, reml = with_response(fit, y), fit.residual, fit.weights, fit.method == "REML"
     statistics: Moments | Gram = parts[0]
     if held is not None:
         solution, free = solve_parts(parts, held.law, reml=reml)
         statistics = combined(parts, held.law.weights(free).of_parts)
-        squares = float(np.sum((y - fit.design.layout.response.shift) ** 2))
+        squares = float(np.sum((own - fit.design.layout.response.shift) ** 2))
         held = replace(held, free=free, parts=tuple(parts), squares=squares)
         weights = held.law.of_rows(free) if isinstance(held.law, Strata) else None
     else:
@@ -107,7 +110,7 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
             statistics = replace(fit.statistics, Sy=Sy, Xy=joint[:-1, -1], yy=float(joint[-1, -1]))
         solution = solve(statistics, reml=reml)
     counted = weights if held is None else None  # a law's weights are not in the sums of cells
-    changed = replace(rows, values={**rows.values, fit.design.layout.model.response: y[:, None]})
+    changed = replace(rows, values={**rows.values, fit.design.layout.model.response: own[:, None]})
     random = zip(fit.design.random, solution.triangles, solution.effects, strict=True)
     return replace(
         fit,

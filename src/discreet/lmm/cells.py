@@ -65,10 +65,7 @@ class CellSums:
     @classmethod
     def weighted(cls, rows: ModelRows, weights: Vector) -> CellSums:
         """Each row its own cell, counted as often as its weight says."""
-
-        def total(a: Monomial, b: Monomial) -> Vector:
-            return rows.product(a, b) * weights
-
+        total = _Weighted(rows, weights).total
         return cls(rows.count, rows.count, rows.codes, total, whole=rows, weights=weights)
 
     @classmethod
@@ -92,6 +89,17 @@ def cells_of(rows: ModelRows, layout: Layout, levels: Levels) -> CellSums:
     codes = np.unravel_index(used, [len(levels[column]) for column in layout.coded])
     sums = _Counted(rows, cell, counts, used)
     return CellSums(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total, whole=rows)
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Products at weighted rows; a class, so that a fit can be stored."""
+
+    rows: ModelRows
+    weights: Vector
+
+    def total(self, a: Monomial, b: Monomial) -> Vector:
+        return self.rows.product(a, b) * self.weights
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.faults import Argument
 from discreet.formula.contrasts import Contrasts
@@ -23,6 +23,7 @@ from discreet.lmm.effects import RandomEffects
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, log_total
 from discreet.lmm.gram import gram_of, moments_of, products
 from discreet.lmm.moments import Moments
+from discreet.lmm.offsets import read_offset, subtracted
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.reml import independent
@@ -47,6 +48,7 @@ def mixed(
     method: Method = "REML",
     missing: Missing = "error",
     weights: str | None = None,
+    offset: str | None = None,
     contrasts: Contrasts | None = None,
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
@@ -65,12 +67,14 @@ def mixed(
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     progress("reading rows", 0.0)
-    beside = (weights, residual_by, *([series] if isinstance(series, str) else series or ()), time)
+    beside = (weights, offset, residual_by, *([series] if isinstance(series, str) else series or ()), time)
     source = opened(formula, data, missing=missing, beside=beside)
     frame, model = source.rows, source.model
     refuse_together({"weights": weights, "residual_by": residual_by, "series": series or time})
     by_rows = weights is not None or residual_by is not None or series is not None or time is not None
-    cells, rows, design, learned = collect(frame, model, in_memory=by_rows, contrasts=contrasts or {})
+    cells, rows, design, learned, moved = _collected(
+        frame, model, in_memory=by_rows, contrasts=contrasts, offset=offset
+    )
     law = residual_law(frame, cells.rows, residual_by=residual_by, series=series, time=time)
     weight = None if weights is None else number_column(frame, weights, "weights", cells.rows, positive=True)
     if weight is not None and rows is not None:
@@ -130,6 +134,8 @@ def mixed(
         weights=weight,
         contrasts=contrasts,
         residual=fitted,
+        offset=moved,
+        asked={"weights": weights, "offset": offset},
     )
     progress("estimates", 1.0)
     for note in fit.notes:
@@ -207,6 +213,22 @@ def surely_apart(XX: Matrix) -> int:
     pivots = np.diag(factor)[: failed - 1] if failed else np.diag(factor)
     near = np.flatnonzero(pivots**2 < SURELY)
     return int(near[0]) if len(near) else len(pivots)
+
+
+def _collected(
+    frame: AnyFrame, model: Formula, *, in_memory: bool, contrasts: Contrasts | None, offset: str | None
+) -> tuple[CellSums, ModelRows | None, Design, Learned, Vector | None]:
+    """What `collect` gives, with an offset subtracted from the response, and that offset."""
+    if offset is None and not model.offsets:
+        return *collect(frame, model, in_memory=in_memory, contrasts=contrasts or {}), None
+    layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
+    rows, learned = read_rows(frame, layout)
+    moved = read_offset(frame, model, offset, rows.count)
+    assert moved is not None
+    rows, learned = subtracted(rows, learned, model, moved)
+    layout = layout.centred(learned.means, learned.distant)
+    cells = cells_of(rows, layout, learned.levels)
+    return cells, rows, Design.of(layout, cells.codes, learned.levels), learned, moved
 
 
 def collect(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from discreet.lmm.effects import ByName, RandomEffects, variances_of
 from discreet.lmm.likelihood_fit import LikelihoodFit, one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
+from discreet.lmm.offsets import offset_of
 from discreet.lmm.origin import Origin, basis
 from discreet.lmm.solution import Solution, effect_variances
 from discreet.lmm.sparse import Gram
@@ -61,6 +62,8 @@ class MixedFit(LikelihoodFit):
     contrasts : codings that were asked for beside the formula.
     residual : the law of residuals that was fitted, where it is more than one variance; `sigma2` is then that of the
         first stratum, and `weights` are those of the strata.
+    offset : what is added to the linear predictor of each row; the rows in memory have it subtracted.
+    asked : the columns beside the formula: weights and offset.
     """
 
     formula: str
@@ -86,6 +89,8 @@ class MixedFit(LikelihoodFit):
     weights: Vector | None = None
     contrasts: Contrasts | None = None
     residual: Fitted | None = None
+    offset: Vector | None = None
+    asked: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def moments(self) -> Moments:
@@ -135,7 +140,7 @@ class MixedFit(LikelihoodFit):
     def response(self) -> Vector:
         """The response of each row."""
         monomial = self.design.layout.response
-        return self.data.evaluate(monomial) + monomial.shift
+        return self.data.evaluate(monomial) + monomial.shift + (0.0 if self.offset is None else self.offset)
 
     @of_kinds
     def predict(
@@ -147,14 +152,15 @@ class MixedFit(LikelihoodFit):
     ) -> Vector:
         """Predictions for the fitted rows or for new `data`, with random effects or (`marginal`) without.
 
-        A level of a grouping factor that the fit never saw is an error, or has effect zero if asked.
+        A level of a grouping factor that the fit never saw is an error, or has effect zero if asked. New data have the
+        columns of an offset too.
         """
         one_of("level", level, ("conditional", "marginal"))
         one_of("new_levels", new_levels, ("error", "zero"))
         grouped = level == "conditional"
         rows = self.data if data is None else place_rows(data, self.design, self.learned, effects=grouped)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
-        total += self.design.layout.response.shift
+        total += self.design.layout.response.shift + offset_of(self, data, rows=rows.count)
         if grouped:
             for term, effects in zip(self.design.random, self.solution.effects, strict=True):
                 total += random_part(rows, term, self.design.levels, effects, new_levels=new_levels)
@@ -260,18 +266,19 @@ class MixedFit(LikelihoodFit):
         method: Method | None = None,
         contrasts: Contrasts | None = None,
     ) -> MixedFit:
-        """Another formula, where "." stands for the old side (". ~ . + z"), other data, method or contrasts."""
+        """Another formula, where "." stands for the old side (". ~ . + z"), other data, method or contrasts.
+
+        Weights, offset and the law of residuals stay the columns that they were.
+        """
         from discreet.lmm.estimate import mixed
 
-        if self.residual is None:
-            self._refuse_weights("An update")
         return mixed(
             updated(self.formula, formula or ". ~ ."),
             self._open_source.whole if data is None else data,
             method=method or self.method,
             missing=self._open_source.missing if data is None else "error",
             contrasts=self.contrasts if contrasts is None else contrasts,
-            **(self.residual.asked if self.residual else {}),
+            **{**self.asked, **(self.residual.asked if self.residual else {})},
         )
 
     def release(self, **asked: Any) -> PrivateFit:
@@ -283,6 +290,7 @@ class MixedFit(LikelihoodFit):
 
         self.refuse_law("A release")
         self._refuse_weights("A release")
+        self._refuse_offset("A release")
         return release_mixed(self.formula, self._open_source.released, **asked)
 
     def tidy(self, *, levels: bool = False) -> Any:
@@ -355,6 +363,15 @@ class MixedFit(LikelihoodFit):
                 "Fits without weights have it.",
                 "Fit again, with weights where they are wanted.",
                 about="weights",
+            )
+
+    def _refuse_offset(self, what: str) -> None:
+        if self.offset is not None:
+            raise FitError(
+                f"{what} was requested for a fit with an offset. It would describe the model without it.",
+                "Fits without an offset have it.",
+                "Subtract the offset from the response in a column of its own, and fit that.",
+                about="offset",
             )
 
     @cached_property

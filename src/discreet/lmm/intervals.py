@@ -13,6 +13,7 @@ from discreet.lmm import bootstrap, inference
 from discreet.lmm.evaluations import counted
 from discreet.lmm.likelihood_fit import one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
+from discreet.lmm.offsets import offset_of
 from discreet.lmm.prediction import marginal_variances, random_variances, variances
 from discreet.progress import Progress, silent
 from discreet.results import Result, tidy_table
@@ -168,6 +169,7 @@ def prediction(
     beta = np.zeros(len(fit.design.names))
     beta[fit.kept] = fit.solution.beta
     value = linear(rows, fit.design.layout.fixed, fit.design.levels, beta) + fit.design.layout.response.shift
+    value = value + offset_of(fit, data, rows=rows.count)
     if level == "marginal":
         spread = marginal_variances(fit, rows)
         more = fit.sigma2 * random_variances(fit.design, fit.solution.triangles, rows)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Vector
 from discreet.errors import FitError
 from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.general_fit import GeneralisedFit
@@ -130,7 +131,17 @@ def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str, int]:
         size = float(fit.response @ fit.response)
     else:
         shift, weights = fit.design.layout.response.shift, None if fit.residual else fit.weights
+        if fit.offset is not None:
+            return str(response), fit.rows, family, _size_with_offset(fit, weights), 1
         squares = fit.residual.squares if fit.residual else float(fit.statistics.joint[-1, -1])
         size = squares + shift**2 * fit.rows + log_total(weights)
     points = fit.points if isinstance(fit, GeneralisedFit) else 1
     return str(response), fit.rows, family, f"{size:.9e}", points
+
+
+def _size_with_offset(fit: MixedFit, weights: Vector | None) -> str:
+    """The response's size as a fit without the offset would have it: another offset is no other response."""
+    y = fit.response
+    shift = float(y.mean()) if fit.design.layout.response.shift else 0.0
+    squares = float(np.sum((y - shift) ** 2 * (1.0 if weights is None else weights)))
+    return f"{squares + shift**2 * fit.rows + log_total(weights):.9e}"

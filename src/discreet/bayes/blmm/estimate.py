@@ -98,6 +98,13 @@ def of_fit(
                 "Write (x || g) instead of (x | g), or use `mixed` without a prior.",
                 about="formula",
             )
+    if fit.offset is not None:
+        raise FitError(
+            f"{fit.formula!r} has an offset, and a prior was asked.",
+            "Fits without a prior have offsets.",
+            "Subtract it from the response in a column of its own.",
+            about="formula",
+        )
     prior.refuse_unknown(("Residual", *variance_names(fit)))
     restore, offset = fit.origin.restore, fit.origin.offset
     asked = draws if draws is not None else DRAWS if method == "gibbs" else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import FitError
-from discreet.lmm.fit import MixedFit, log_total
+from discreet.lmm.fit import MixedFit, MixedWarning, log_total
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.pencil import solve_parts
 from discreet.lmm.solution import solve_gram
 from discreet.results import Result, tidy_table
+
+LOST = 1e-4  # of the deviance: what the searches of two fits may differ by
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Ratio:
     Attributes
     ----------
     formula, parameters, loglik, aic, bic : of the model, by maximum likelihood.
-    chisq, df, p : twice the rise of the log-likelihood, parameters more, and the p value; None for the first.
+    chisq, df, p : twice the rise of the log-likelihood, but 0 at least, parameters more, and the p value; None for the
+        first. There is no p value where both have as many parameters.
     """
 
     formula: str
@@ -44,9 +48,11 @@ class LikelihoodRatios(Result):
     Attributes
     ----------
     models : one `Ratio` for each.
+    notes : where a model is not within the next larger one, so that the test of the two says nothing.
     """
 
     models: tuple[Ratio, ...]
+    notes: tuple[str, ...] = ()
 
     def tidy(self) -> Any:
         """The rise of each model's deviance, with its degrees of freedom and p value as level."""
@@ -55,7 +61,7 @@ class LikelihoodRatios(Result):
             effect=["likelihood ratio"] * len(later),
             group=[None] * len(later),
             term=[each.formula for each in later],
-            level=[f"df {each.df}, p {each.p:.6g}" for each in later],
+            level=[f"df {each.df}, p {each.p:.6g}" if each.p is not None else f"df {each.df}" for each in later],
             estimate=[each.chisq for each in later],
             std_error=[None] * len(later),
             lower=[None] * len(later),
@@ -66,14 +72,18 @@ class LikelihoodRatios(Result):
     def __str__(self) -> str:
         lines = [f"{'npar':>5} {'AIC':>12} {'BIC':>12} {'logLik':>12} {'Chisq':>10} {'Df':>3} {'p':>10}  model"]
         for each in self.models:
-            test = "" if each.chisq is None else f"{each.chisq:>10.4f} {each.df:>3} {each.p:>10.4g}"
+            p = "" if each.p is None else f"{each.p:.4g}"
+            test = "" if each.chisq is None else f"{each.chisq:>10.4f} {each.df:>3} {p:>10}"
             numbers = f"{each.parameters:>5} {each.aic:>12.3f} {each.bic:>12.3f} {each.loglik:>12.4f}"
             lines.append(f"{numbers} {test:>25}  {each.formula}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
 def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
     """Test each model against the next smaller one; fits by REML are refitted by maximum likelihood, as in R.
+
+    A test supposes that the smaller model is within the larger one. Where it is not, a `MixedWarning` and the `notes`
+    say so.
 
     Parameters
     ----------
@@ -103,15 +113,39 @@ def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
             about="fits",
         )
     found: list[Ratio] = []
+    notes: list[str] = []
+    before: MixedFit | GeneralisedFit | None = None
     for parameters, loglik, fit in sorted((_likelihood(fit) for fit in fits), key=lambda each: each[:2]):
         aic, bic = 2 * parameters - 2 * loglik, float(np.log(fit.rows)) * parameters - 2 * loglik
-        if not found:
+        if before is None:
             found.append(Ratio(fit.formula, parameters, loglik, aic, bic))
-            continue
-        more, rise = parameters - found[-1].parameters, 2 * (loglik - found[-1].loglik)
-        p = float(chi2.sf(max(rise, 0.0), more)) if more else 1.0
-        found.append(Ratio(fit.formula, parameters, loglik, aic, bic, rise, more, p))
-    return LikelihoodRatios(tuple(found))
+        else:
+            more, rise = parameters - found[-1].parameters, 2 * (loglik - found[-1].loglik)
+            notes += _not_within(before, fit, more=more, rise=rise)
+            rise = max(rise, 0.0)
+            p = float(chi2.sf(rise, more)) if more else None
+            found.append(Ratio(fit.formula, parameters, loglik, aic, bic, rise, more, p))
+        before = fit
+    for note in notes:
+        warnings.warn(note, MixedWarning, stacklevel=2)
+    return LikelihoodRatios(tuple(found), tuple(notes))
+
+
+def _not_within(
+    smaller: MixedFit | GeneralisedFit, larger: MixedFit | GeneralisedFit, *, more: int, rise: float
+) -> list[str]:
+    """Why the smaller model is not within the larger one, as far as numbers and names tell."""
+    both = f"{smaller.formula!r} and {larger.formula!r}"
+    if more == 0:
+        return [f"{both} have as many parameters, so neither is tested against the other"]
+    if rise < -LOST:
+        return [f"{both}: the one with more parameters fits worse, so the smaller is not within it, and p says nothing"]
+    effects = [{(term.group, name) for term in fit.random for name in term.names} for fit in (smaller, larger)]
+    missing = [name for name in smaller.names if name not in larger.names]
+    missing += [f"{name} of {group}" for group, name in sorted(effects[0] - effects[1])]
+    if missing:
+        return [f"{both}: the larger has no {missing[0]}, and p supposes that the smaller is within it"]
+    return []
 
 
 def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | GeneralisedFit]:

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, FitError, FormulaError, Unidentified
-from discreet.lmm import MixedFit, compare
+from discreet.lmm import MixedFit, MixedWarning, compare
 from discreet.lmm.bootstrap import among, with_response
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.intervals import percentiles
@@ -187,3 +187,25 @@ def test_the_ends_of_draws_hold_one_more_draw_as_often_as_they_say(replicates: i
     assert (high - low) / (replicates + 1) == pytest.approx(0.95, abs=1e-12)
     assert among(np.arange(1.0, replicates + 1), 0.95) == pytest.approx(0.95 * (replicates + 1))
     assert low == pytest.approx(0.025 * (replicates + 1)) and high == pytest.approx(0.975 * (replicates + 1))
+
+
+def test_a_comparison_of_models_that_are_not_nested_says_so() -> None:
+    """Red before: a negative chi-squared, p = 1 and no word; R has 0 for it."""
+    data = rows()
+    data["z"] = np.random.default_rng(1).normal(size=len(data["y"]))
+    far = dc.mixed("y ~ z + I(z^2) + (1 | h)", data)
+    near = dc.mixed("y ~ x + (1 | g)", data)
+    with pytest.warns(MixedWarning):
+        found = compare(near, far)
+    assert found.models[1].chisq == 0
+    assert found.models[1].p == 1
+    assert len(found.notes) == 1
+    assert found.notes[0] in str(found)
+    with pytest.warns(MixedWarning):
+        same = compare(near, dc.mixed("y ~ z + (1 | g)", data))
+    assert same.models[1].df == 0
+    assert same.models[1].p is None
+    assert same.tidy().num_rows == 1
+    with pytest.warns(MixedWarning):
+        assert compare(dc.mixed("y ~ z + (1 | g)", data), dc.mixed("y ~ x + (x | g)", data)).notes
+    assert not compare(near, dc.mixed("y ~ x + z + (x | g)", data)).notes

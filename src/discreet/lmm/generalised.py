@@ -39,6 +39,12 @@ NO_ERRORS = (
     "no standard errors: the likelihood is not curved downwards in every direction at the estimates. "
     "Use profiles, confint(), or fewer terms"
 )
+ONE_TRIAL = (
+    "shares without trials: every share between 0 and 1 counts as the outcome of one trial, so standard errors are too "
+    "large where there were more. Name the column of the numbers of trials in weights"
+)
+NOT_WHOLE = "weights times shares are not whole (R: non-integer #successes), so weights may be no numbers of trials"
+WHOLE = 1e-3  # how far from a whole number successes may be, as in R
 MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
@@ -57,6 +63,13 @@ def generalised(
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
+    if exposure is not None and not law.counts:
+        raise FitError(
+            f"exposure={exposure!r} was asked with family={family!r}.",
+            "Counts are of an exposure; a share has a number of trials.",
+            "Name the trials in weights, or leave it out.",
+            about="exposure",
+        )
     progress("reading rows", 0.0)
     source = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame, model = source.rows, source.model
@@ -127,6 +140,7 @@ def estimates(
     fixed = spread[: len(beta), : len(beta)]
     shown = {"log size": ("size", mean_count), "logit of extra zeros": ("extra zeros", probability)}
     notes = [SINGULAR] if any(np.abs(np.diag(T)).min() < BOUNDARY for T in at.T) else []
+    notes = [*_notes_of_shares(law, problem.y, problem.weights), *notes]
     if law.inflated and own[-1] == ABSENT:
         notes.append(NO_ZEROS)
     if not _is_covariance(fixed):
@@ -149,6 +163,15 @@ def estimates(
         "spread": spread,
         "parameters": len(beta) + len(theta) + len(own),
     }
+
+
+def _notes_of_shares(law: Family, y: Vector, weights: Vector | None) -> list[str]:
+    if law.counts:
+        return []
+    if weights is None:
+        return [ONE_TRIAL] if ((y > 0) & (y < 1)).any() else []
+    successes = weights * y
+    return [NOT_WHOLE] if (np.abs(successes - np.rint(successes)) > WHOLE).any() else []
 
 
 def _is_covariance(found: Matrix) -> bool:

@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.lmm import MixedWarning
 from discreet.lmm.families import FAMILIES, family, simulate
-from discreet.lmm.generalised import NO_ERRORS, NO_ZEROS
+from discreet.lmm.generalised import NO_ERRORS, NO_ZEROS, NOT_WHOLE, ONE_TRIAL
 from discreet.lmm.laplace import Problem, Term, laplace, quadrature
 from faults_of import about
 
@@ -142,6 +142,7 @@ def test_effects_of_levels_have_the_errors_that_their_law_has() -> None:
         ({"e": np.zeros(200)}, "y ~ x + (1 | g)", {"family": "poisson", "weights": "e"}, DataError, "weights"),
         ({"e": np.full(200, np.inf)}, "y ~ x + (1 | g)", {"family": "poisson", "offset": "e"}, DataError, "offset"),
         ({}, "y ~ x + (1 | g)", {"family": "poisson", "offset": "nowhere"}, DataError, "offset"),
+        ({}, "b ~ x + (1 | g)", {"family": "binomial", "exposure": "e"}, FitError, "exposure"),
         ({"e": np.tile([0.0, 1e6], 100)}, "y ~ x + (1 | g)", {"family": "poisson", "offset": "e"}, DataError, "offset"),
         ({"y": np.tile([0, 1e300], 100)}, "y ~ x + (1 | g)", {"family": "poisson"}, DataError, "formula"),
         ({"x": np.tile([0, 1e300], 100)}, "y ~ x + (1 | g)", {"family": "poisson"}, FitError, "formula"),
@@ -254,3 +255,30 @@ def test_a_fit_without_errors_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     low, high = fit.confint()["x"]
     assert low < fit.fixed["x"] < high
+
+
+def shares() -> dict[str, Any]:
+    rng = np.random.default_rng(8)
+    g, x, trials = np.repeat(np.arange(10), 20), rng.normal(size=200), rng.integers(2, 12, 200)
+    return {"share": rng.binomial(trials, 1 / (1 + np.exp(-x))) / trials, "x": x, "g": g, "trials": trials}
+
+
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+def test_shares_without_trials_or_of_no_whole_successes_are_noted() -> None:
+    """As R's "non-integer #successes". Red before: each share counted as one trial, in silence."""
+    formula, data = "share ~ x + (1 | g)", shares()
+    alone = dc.mixed(formula, data, family="binomial")
+    assert ONE_TRIAL in alone.notes
+    known = dc.mixed(formula, data, family="binomial", weights="trials")
+    assert not {ONE_TRIAL, NOT_WHOLE} & set(known.notes)
+    assert known.se["x"] < 0.6 * alone.se["x"]
+    assert ONE_TRIAL not in alone.refit((data["share"] > 0.5) * 1.0).notes
+    odd = dc.mixed(formula, data | {"trials": data["trials"] + 0.5}, family="binomial", weights="trials")
+    assert NOT_WHOLE in odd.notes
+    near = dc.mixed(formula, data | {"share": data["share"].round(6)}, family="binomial", weights="trials")
+    assert NOT_WHOLE not in near.notes
+
+
+def test_the_note_of_shares_without_trials_is_a_warning() -> None:
+    with pytest.warns(MixedWarning):
+        dc.mixed("share ~ x + (1 | g)", shares() | {"share": shares()["share"] * 0.5 + 0.2}, family="binomial")

@@ -213,7 +213,8 @@ def _pieces(terms: tuple[Term, ...], kinds: frozenset[str]) -> tuple[Piece, ...]
                 first = False
             else:
                 bases.append([(factor, part) for part in range(basis_size(factor))])
-        pieces += [Piece(Monomial(tuple(atoms)), tuple(coded), term) for atoms in product(*bases)]
+        # R: the first factor varies first.
+        pieces += [Piece(Monomial(atoms[::-1]), tuple(coded), term) for atoms in product(*reversed(bases))]
     return tuple(pieces)
 
 

@@ -321,6 +321,8 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
     if not pa.types.is_dictionary(array.type):
         if pa.types.is_string_view(array.type):
             array = array.cast(pa.large_string())
+        if pa.types.is_floating(array.type):
+            array = pa.array(values_of(array) + 0.0)  # zero without a sign
         array = array.dictionary_encode()
     index, words = values_of(array.indices), array.dictionary
     numeric = pa.types.is_integer(words.type) or pa.types.is_floating(words.type)
@@ -344,6 +346,8 @@ def values_of(column: Any) -> Any:
 
 
 def _label(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()  # as R has it
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,85 @@ def test_functions_that_learn_from_data_are_refused(formula: str) -> None:
         dc.synthetic_responses(fit, flows())
 
 
+def events(rows: int = 6000, seed: int = 5) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    county, kind, x = rng.integers(0, 20, rows), rng.integers(0, 3, rows), rng.uniform(-1, 1, rows)
+    people = rng.integers(1, 9, rows)
+    eta = -0.5 + 0.5 * x + 0.3 * kind + 0.5 * rng.normal(size=20)[county]
+    return {
+        "count": rng.poisson(people * np.exp(eta) * rng.gamma(2, 0.5, rows)),
+        "yes": (rng.random(rows) < 1 / (1 + np.exp(-eta))) * 1.0,
+        "x": x,
+        "kind": np.array([f"k{i}" for i in kind]),
+        "county": np.array([f"c{i:02}" for i in county]),
+        "people": people,
+    }
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "count": {"family": "poisson", "bounds": (0, 40), "exposure": "people"},
+    "yes": {"family": "binomial", "bounds": (0, 1)},
+}
+
+
+def released(response: str, epsilon: float = 30) -> PrivateFit:
+    asked = {"epsilon": epsilon, "public": ["x", "kind", "county", "people"], "seed": 1, **FAMILIES[response]}
+    return release_mixed(f"{response} ~ x + kind + (1 | county)", events(), **asked)
+
+
+@pytest.mark.parametrize("response", FAMILIES)
+@pytest.mark.parametrize("epsilon", [1, 30])
+def test_counts_and_shares_have_the_means_of_the_released_fit(response: str, epsilon: float) -> None:
+    """Red before: refused. At epsilon 1 errors of effects are large, and would move means if nothing was done."""
+    fit, rows, times = released(response, epsilon), {name: column[:40] for name, column in events().items()}, 1000
+    drawn = dc.synthetic_responses(fit, rows, replicates=times, seed=1, exposure="people")
+    y = drawn[response].to_numpy().reshape(times, 40)
+    size = rows["people"] if response == "count" else 1.0
+    fitted = size * fit.fitted({name: column for name, column in rows.items() if name != response})
+    spread = np.sqrt(y.var(axis=0) / times)
+    assert np.abs((y.mean(axis=0) - fitted) / spread).max() < 4.5
+    assert np.abs((y.mean(axis=0) - 1.1 * fitted) / spread).max() > 4.5
+    if response == "count":
+        assert drawn["count"].type == pa.int64() and "count_count" not in drawn.column_names
+        assert fit.sigma2 is not None and y.var(axis=0).sum() > 0.95 * fit.sigma2 * fitted.sum()
+    else:
+        assert y * rows["people"] == pytest.approx(np.rint(y * rows["people"]))
+        assert drawn["yes_count"].to_numpy() == pytest.approx(drawn["yes"].to_numpy() * drawn["people"].to_numpy())
+
+
+@pytest.mark.parametrize("response", FAMILIES)
+def test_families_read_nothing_confidential(response: str) -> None:
+    """Another response, or none, gives the same table, and so does what is left of the fit when it is published."""
+    fit, rows = released(response), events()
+    drawn = dc.synthetic_responses(fit, rows, seed=4, exposure="people")
+    other = {**rows, "count": np.array(["secret"] * 6000), "yes": np.full(6000, np.nan)}
+    assert dc.synthetic_responses(fit, other, seed=4, exposure="people").equals(drawn)
+    public = {name: rows[name] for name in ("x", "kind", "county", "people")}
+    assert dc.synthetic_responses(fit, public, seed=4, exposure="people").equals(drawn)
+    bare = replace(fit, released=None, learned=None, check=None, entry=None, centred=None)
+    assert dc.synthetic_responses(bare, public, seed=4, exposure="people").equals(drawn)
+
+
+def test_outcomes_without_trials_are_zero_and_one_and_counts_have_an_exposure_of_one() -> None:
+    assert set(dc.synthetic_responses(released("yes"), events())["yes"].to_pylist()) == {0.0, 1.0}
+    fit, rows = released("count"), events()
+    mean = fit.fitted({name: column for name, column in rows.items() if name != "count"}).mean()
+    assert np.mean(dc.synthetic_responses(fit, rows, seed=2)["count"].to_numpy()) == pytest.approx(mean, rel=0.2)
+
+
+def test_exposures_that_families_cannot_have_are_refused() -> None:
+    with pytest.raises(DataError, check=about("exposure")):
+        dc.synthetic_responses(released("yes"), events() | {"people": np.full(6000, 1.5)}, exposure="people")
+    with pytest.raises(DataError, check=about("rows")):
+        dc.synthetic_responses(released("count"), events() | {"people": np.full(6000, 1e18)}, exposure="people")
+
+
+def test_a_release_without_an_estimate_has_no_responses() -> None:
+    fit = released("count")
+    with pytest.raises(DataError, check=about("release")):
+        dc.synthetic_responses(replace(fit, beta=np.full(len(fit.beta), np.nan)), events())
+
+
 PLAN = """
 [data]
 source = "flows.parquet"
@@ -187,3 +267,22 @@ def test_the_command_draws_from_a_plans_folder_and_spends_nothing(tmp_path: Path
     assert (
         CliRunner().invoke(app, ["synthesize", str(tmp_path / "out"), "--out", "x", "--exposure", "e"]).exit_code == 2
     )
+
+
+def test_the_folder_of_a_plan_has_counts_of_its_family(tmp_path: Path) -> None:
+    """Red before: refused."""
+    from discreet.plan.run import run
+
+    pq.write_table(pa.table(events()), tmp_path / "flows.parquet")
+    text = PLAN.replace("upper = 2", "upper = 40").replace('response = "jcr"', 'response = "count"')
+    text = text.replace('["county", "industry"]', '["county", "kind", "people"]').replace("clip = [0, 1]\n", "")
+    text = text.replace(
+        'formula = "jcr ~ 0 + industry + (1 | county)"',
+        'formula = "count ~ kind + (1 | county)"\nfamily = "poisson"\nexposure = "people"',
+    )
+    (tmp_path / "plan.toml").write_text(text, encoding="utf-8")
+    run(tmp_path / "plan.toml")
+    out = tmp_path / "counts-synthetic.parquet"
+    write_responses(tmp_path / "out", events(), out, exposure="people")
+    assert pq.read_table(out)["count"].to_numpy().mean() == pytest.approx(events()["count"].mean(), rel=0.1)
+    assert "Poisson" in json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))["drawn"]

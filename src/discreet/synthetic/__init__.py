@@ -8,7 +8,9 @@ Everything is computed from the folder of a release, so two data sets with the s
 * `sizes`: workforces of establishments, from a declared shape
 * `economy`: jobs and amounts of each cell that agree with all tables, and numbers of establishments
 * `microdata`: the file of jobs, written in a stream
+* `published`: a private model as everybody can read it
 * `responses`: rates and counts of a released model, for every row of a public design
+* `outcomes`: counts and outcomes of a family at published linear predictors
 """
 
 from discreet.synthetic.microdata import Synthetic, synthesize

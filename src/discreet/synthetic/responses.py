@@ -1,7 +1,8 @@
 """Synthetic responses of a private model: rates, and counts, for every row of a public design, at no cost in privacy.
 
-Everything is computed from published estimates and public columns; the response is never read. A row has the model's
-mean and its residual variance within the bounds of the response, by a beta law, so that rates near zero stay above it.
+Everything is computed from published estimates and public columns; the response is never read. In a linear model a row
+has the model's mean and its residual variance within the bounds of the response, by a beta law, so that rates near zero
+stay above it. Models of counts and shares have the law of their family (`outcomes`).
 Effects of groups are drawn about their predictions with their standard errors, once for each replicate: shrunken
 predictions alone would vary less than groups do.
 """
@@ -10,26 +11,26 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arguments import of_kinds
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
-from discreet.faults import Argument, Key
-from discreet.formula.design import Design
-from discreet.formula.formula import Formula, lag_name, read_formula, without_lags
-from discreet.formula.rows import number_column, plan, read_rows
+from discreet.faults import Argument
+from discreet.formula.design import Design, RandomDesign
+from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.frames import collect, missing, open_frame
+from discreet.lmm.families import HIGHEST
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private import PrivateFit
-from discreet.privacy.units import Groups, Rows, Unit
-from discreet.release.folder import ReleaseFolder, open_releases, refuse_inside, whole_or_not
+from discreet.release.folder import refuse_inside, whole_or_not
 from discreet.synthetic.microdata import WORD, refuse_file, refuse_seed
+from discreet.synthetic.outcomes import before_errors, counts, successes
+from discreet.synthetic.published import PublishedModel, published
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,69 +39,7 @@ FORMAT = "discreet synthetic responses, format 1"
 MOST = 1000
 INSIDE = 1e-6  # of the range: how near to an end a mean may lie
 FULLEST = 0.99  # of the largest variance that a response with that mean within its bounds can have
-DRAWN = (
-    "responses have the model's means and residual variance, by beta laws within their bounds; effects of groups are "
-    "drawn about their predictions with their standard errors, less what these have in common; of levels that the "
-    "release does not have with the variance of their term; fixed effects and variances are the published ones"
-)
-
-
-@dataclass(frozen=True)
-class PublishedModel:
-    """A private model as everybody can read it.
-
-    Attributes
-    ----------
-    fixed : coefficients by name; `variances`, of components by name.
-    effects : of each component the levels with their predictions and standard errors.
-    bounds : where responses lie; `promise`, the guarantee in a sentence.
-    """
-
-    name: str
-    model: Formula
-    fixed: Mapping[str, float] = field(repr=False)
-    variances: Mapping[str, float] = field(repr=False)
-    effects: Mapping[str, Mapping[str, tuple[float, float]]] = field(repr=False)
-    bounds: tuple[float, float]
-    promise: str
-
-    @classmethod
-    def of(cls, name: str, formula: str, table: pa.Table, unit: Unit, clip: Any, promise: str) -> PublishedModel:
-        """Read the table that a release publishes, with the formula and the unit beside it."""
-        model, lags = without_lags(read_formula(formula, needs_random=False))
-        odd = [lag_name(model.response.column, lags[0])] if lags else [name for name, _ in model.made]
-        terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
-        odd += sorted({str(f) for term in terms for f in term if f.function not in ("", "C", "log")})
-        if odd:
-            raise DataError(
-                f"Synthetic responses were asked of {formula!r}, which has {odd[0]}.",
-                "Columns as they are, factors and logarithms can be placed by a formula alone; other functions learn "
-                "from the data, and lags are responses.",
-                "Release a model without it.",
-                about="release",
-            )
-        assert isinstance(unit, Rows | Groups)
-        fixed: dict[str, float] = {}
-        variances: dict[str, float] = {}
-        effects: dict[str, dict[str, tuple[float, float]]] = {}
-        for row in table.select(["effect", "group", "term", "estimate", "std_error"]).to_pylist():
-            value, error = (np.nan if row[key] is None else float(row[key]) for key in ("estimate", "std_error"))
-            if row["effect"] == "fixed":
-                fixed[row["term"]] = value
-            elif row["effect"] == "variance":
-                variances[row["group"]] = value
-            elif row["effect"] == "random":
-                effects.setdefault(row["group"], {})[row["term"]] = (value, error)
-        known = [*fixed.values(), *variances.values(), *(u for each in effects.values() for u, _ in each.values())]
-        if "Residual" not in variances or not np.isfinite(known).all():
-            raise DataError(
-                f"Release {name!r} has an estimate that is empty, or no residual variance.",
-                "Responses are drawn with all of them.",
-                "Use another release.",
-                about="release",
-            )
-        ends = (unit.lower, unit.upper) if clip is None else clip
-        return cls(name, model, fixed, variances, effects, (float(ends[0]), float(ends[1])), promise)
+MOST_EVENTS = 2.0**53  # the largest mean of a count: doubles have every whole number up to it
 
 
 @of_kinds
@@ -124,7 +63,8 @@ def synthetic_responses(
     rows : the design: every county, industry and quarter, say. Other columns than the model's are left out.
     replicates : how many responses each row has; the column `replicate` counts them.
     exposure : a public column that a rate is of, such as employment: there is then a column of counts, whole numbers,
-        and the rates are theirs.
+        and the rates are theirs. Of a model of shares it is the number of trials; of counts, which are the response
+        themselves, what they are proportional to. Without it there is one trial, and an exposure of 1.
     seed : the same release, rows and seed give the same table.
     name : which model, where a folder has several.
     ledger : the ledger that paid; it finds a forged `release.json`.
@@ -150,7 +90,7 @@ def synthetic_responses(
             ("Use for example ", Argument("replicates", 5), "."),
             about="replicates",
         )
-    return _drawn(_published(release, name, ledger), rows, replicates, exposure, np.random.default_rng([seed, 21]))
+    return _drawn(published(release, name, ledger), rows, replicates, exposure, np.random.default_rng([seed, 21]))
 
 
 def write_responses(
@@ -171,7 +111,7 @@ def write_responses(
     beside = out.with_suffix(".json")
     refuse_inside(out, release)
     refuse_file(out, beside, force=force)
-    known = _published(release, name, ledger)
+    known = published(release, name, ledger)
     table = synthetic_responses(release, rows, seed=seed, name=name, ledger=ledger, **asked)
     about = {
         "format": FORMAT,
@@ -181,7 +121,7 @@ def write_responses(
         "formula": known.model.text,
         "rows": len(table),
         "seed": seed,
-        "drawn": DRAWN,
+        "drawn": known.drawn,
         "guarantee": known.promise,
     }
     hidden = [path.with_name(f".{path.name}.{secrets.token_hex(4)}") for path in (out, beside)]
@@ -195,51 +135,6 @@ def write_responses(
         for path in hidden:
             path.unlink(missing_ok=True)
     return len(table)
-
-
-def _published(release: PrivateFit | str | Path, name: str | None, ledger: str | Path | None) -> PublishedModel:
-    if isinstance(release, PrivateFit):
-        _refuse_family(release.name, release.family)
-        unit, text = release.guarantee.unit, release.formula
-        return PublishedModel.of(release.name, text, release.published(), unit, release.clip, str(release.guarantee))
-    found = [each for each in open_releases(release, ledger=ledger) if each.kind == "model"]
-    chosen = [each for each in found if name in (None, each.name)]
-    if len(chosen) != 1:
-        names = ", ".join(repr(each.name) for each in found) or "none"
-        raise DataError(
-            f"{str(release)!r} has {len(chosen)} models to draw responses of.",
-            f"Models there: {names}.",
-            ("Name one with ", Key("name"), "."),
-            about="name" if found else "release",
-        )
-    _refuse_family(chosen[0].name, chosen[0].about["parameters"].get("family") or "gaussian")
-    return _from_folder(chosen[0])
-
-
-def _refuse_family(name: str, family: str) -> None:
-    if family != "gaussian":
-        raise DataError(
-            f"Release {name!r} is of family {family!r}.",
-            "Synthetic responses are of gaussian models.",
-            "Draw from `fitted` in Python, which has the mean of every row.",
-            about="release",
-        )
-
-
-def _from_folder(folder: ReleaseFolder) -> PublishedModel:
-    forms = {table.form: table for form in (None, "research") for table in _tables(folder, form)}
-    table = forms.get("research") or next(iter(forms.values()))
-    asked = folder.about["parameters"]
-    return PublishedModel.of(
-        folder.name, str(asked["formula"]), table.read(), folder.unit, asked.get("clip"), folder.promise
-    )
-
-
-def _tables(folder: ReleaseFolder, form: str | None) -> list[Any]:
-    try:
-        return list(folder.tables(form))
-    except DataError:
-        return []
 
 
 def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | None, rng: np.random.Generator) -> Any:
@@ -280,20 +175,31 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
     beta = np.array([known.fixed[each] for each in design.names])
     fixed = linear(placed, layout.fixed, design.levels, beta)
     size = None if exposure is None else number_column(shown, exposure, "exposure", len(held), positive=True)
+    _refuse_size(known, exposure, size)
+    groups = _groups(known, design, placed)
+    if known.family != "gaussian":
+        fixed = _before_errors(known, fixed, groups, placed, design)
     parts = []
     for replicate in range(1, replicates + 1):
         mean = fixed.copy()
-        for random in design.random:
-            alone = random.names == ("(Intercept)",)
-            names = [random.term.name if alone else f"{random.term.name}: {each}" for each in random.names]
-            sizes = np.bincount(random.grouping.codes(placed.codes), minlength=len(random.grouping))
-            effects = np.column_stack([_effects(known, each, random.grouping.labels, sizes, rng) for each in names])
+        for random, found in groups:
+            effects = np.column_stack([each.draw(rng) for each in found])
             mean += random_part(placed, random, design.levels, effects, new_levels="error")
-        y = within(mean, known.variances["Residual"], known.bounds, rng)
         part = held
-        if size is not None:
-            count = np.floor(y * size + rng.uniform(size=len(y)))
-            y = count / size
+        if known.family == "poisson":
+            expected = np.exp(np.minimum(mean, HIGHEST)) * (1.0 if size is None else size)
+            _refuse_large(expected)
+            y = counts(expected, known.dispersion, rng)
+        elif known.family == "binomial":
+            trials = np.ones(len(mean)) if size is None else size
+            count = successes(mean, trials, rng)
+            y = count / trials
+        else:
+            y = within(mean, known.variances["Residual"], known.bounds, rng)
+            if size is not None:
+                count = np.floor(y * size + rng.uniform(size=len(y)))
+                y = count / size
+        if size is not None and known.family != "poisson":
             part = part.append_column(f"{response}_count", pa.array(count.astype(np.int64)))
         part = part.append_column(response, pa.array(y))
         parts.append(part.append_column("replicate", pa.array(np.full(len(y), replicate, dtype=np.int32))))
@@ -301,20 +207,79 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
     return whole.append_column(WORD, pa.array(np.ones(len(whole), dtype=bool)))
 
 
-def _effects(
-    known: PublishedModel, component: str, labels: tuple[str, ...], sizes: Integers, rng: np.random.Generator
-) -> Vector:
-    """A draw of the effects of these levels, which have so many rows.
+@dataclass(frozen=True)
+class LevelEffects:
+    """Effects of the levels of a component: predictions, errors, which are released, and the weights of these."""
 
-    The common part of the errors of released levels is also an error of the fixed part, so it is removed.
-    """
-    there, spread = known.effects.get(component, {}), float(np.sqrt(max(known.variances[component], 0.0)))
-    found = np.array([there.get(label, (0.0, spread)) for label in labels])
-    away = np.nan_to_num(found[:, 1]) * rng.normal(size=len(labels))
-    released = np.array([label in there for label in labels])
-    if released.any():
-        away[released] -= np.average(away[released], weights=sizes[released])
-    return np.asarray(found[:, 0] + away)
+    values: Vector
+    errors: Vector
+    released: Mask
+    weights: Vector
+
+    @classmethod
+    def of(cls, known: PublishedModel, component: str, labels: tuple[str, ...], sizes: Integers) -> LevelEffects:
+        there, spread = known.effects.get(component, {}), float(np.sqrt(max(known.variances[component], 0.0)))
+        found = np.array([there.get(label, (0.0, spread)) for label in labels])
+        released = np.array([label in there for label in labels])
+        rows = sizes * released
+        return cls(found[:, 0], np.nan_to_num(found[:, 1]), released, rows / max(rows.sum(), 1))
+
+    def draw(self, rng: np.random.Generator) -> Vector:
+        """The common part of the errors of released levels is also an error of the fixed part, so it is removed."""
+        away = self.errors * rng.normal(size=len(self.errors))
+        away[self.released] -= self.weights @ away
+        return np.asarray(self.values + away)
+
+    @property
+    def variances(self) -> Vector:
+        """Of draws of released levels about their predictions; others have the law of their term."""
+        own = self.errors**2
+        return np.where(self.released, own * (1 - 2 * self.weights) + self.weights**2 @ own, 0.0)
+
+
+def _groups(known: PublishedModel, design: Design, placed: ModelRows) -> list[tuple[RandomDesign, list[LevelEffects]]]:
+    found = []
+    for random in design.random:
+        alone = random.names == ("(Intercept)",)
+        names = [random.term.name if alone else f"{random.term.name}: {each}" for each in random.names]
+        sizes = np.bincount(random.grouping.codes(placed.codes), minlength=len(random.grouping))
+        found.append((random, [LevelEffects.of(known, each, random.grouping.labels, sizes) for each in names]))
+    return found
+
+
+def _before_errors(
+    known: PublishedModel,
+    fixed: Vector,
+    groups: list[tuple[RandomDesign, list[LevelEffects]]],
+    placed: ModelRows,
+    design: Design,
+) -> Vector:
+    """The fixed part, moved so that errors of effects leave the means of rows where they are."""
+    predicted, variance = np.zeros(len(fixed)), np.zeros(len(fixed))
+    for random, (each,) in groups:  # models of counts and shares have random intercepts alone
+        predicted += random_part(placed, random, design.levels, each.values[:, None], new_levels="error")
+        variance += random_part(placed, random, design.levels, each.variances[:, None], new_levels="error")
+    return before_errors(known.family, fixed + predicted, variance) - predicted
+
+
+def _refuse_size(known: PublishedModel, exposure: str | None, size: Vector | None) -> None:
+    if known.family == "binomial" and size is not None and (size != np.rint(size)).any():
+        raise DataError(
+            (Argument("exposure", exposure), " has values that are not whole."),
+            f"Release {known.name!r} is of shares, and an exposure is their number of trials.",
+            "Name a column of whole numbers, or leave it out.",
+            about="exposure",
+        )
+
+
+def _refuse_large(mean: Vector) -> None:
+    if (mean > MOST_EVENTS).any():
+        raise DataError(
+            f"The model expects counts above {MOST_EVENTS:.0e} for some rows.",
+            "Whole numbers so large are not told apart by doubles.",
+            "Give a smaller exposure, or rows like those of the release.",
+            about="rows",
+        )
 
 
 def within(mean: Vector, variance: float, bounds: tuple[float, float], rng: np.random.Generator) -> Vector:

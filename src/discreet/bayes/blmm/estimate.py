@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,36 @@ def of_fit(
             about="formula",
         )
     prior.refuse_unknown(("Residual", *variance_names(fit)))
+    with _within_doubles(prior):
+        return _posterior(fit, prior, method, draws, chains, warmup, seed, progress)
+
+
+@contextmanager
+def _within_doubles(prior: Prior) -> Iterator[None]:
+    """A prior that is too many orders of magnitude away from the data is refused."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except (ArithmeticError, np.linalg.LinAlgError):
+        raise FitError(
+            f"The prior ({prior}) is so many orders of magnitude away from the data that doubles cannot compute with "
+            "both.",
+            "Scales of a prior are near those of the response and of the columns as given.",
+            "Use Prior(V=0.104, nu=12, sd=1), the paper's, with numbers in the units of the data.",
+            about="prior",
+        ) from None
+
+
+def _posterior(
+    fit: MixedFit,
+    prior: Prior,
+    method: Method,
+    draws: int | None,
+    chains: int,
+    warmup: int | None,
+    seed: int | np.random.Generator,
+    progress: Progress,
+) -> BayesMixed | BayesTerms:
     restore, offset = fit.origin.restore, fit.origin.offset
     asked = draws if draws is not None else DRAWS if method == "gibbs" else 0
     if not isinstance(fit.statistics, Moments):

@@ -9,12 +9,18 @@ from math import sqrt
 from numbers import Real
 from typing import Any
 
-from discreet.bayes.blmm.variance_prior import EXAMPLES, InverseGamma, VariancePrior, read_variance_prior
+from discreet.bayes.blmm.variance_prior import (
+    EXAMPLES,
+    LARGEST,
+    MOST,
+    SMALLEST,
+    InverseGamma,
+    VariancePrior,
+    read_variance_prior,
+)
 from discreet.errors import FitError, concerning
 from discreet.faults import Argument
 from discreet.voices import Symbol
-
-LARGEST = 1e308
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +72,12 @@ class Prior:
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's.",
                     about="prior",
                 )
-            if not 0 < value <= LARGEST:
+            most = MOST if name == "nu" else LARGEST
+            if not SMALLEST <= value <= most:
+                wrong = f"gives {why}" if not 0 < value < float("inf") else "is beyond what doubles can compute with"
                 raise FitError(
-                    f"Prior {name}={str(value)[:20]} gives {why}.",
-                    "Any positive finite number is possible.",
+                    f"Prior {name}={str(value)[:20]} {wrong}.",
+                    f"Any number from {SMALLEST:g} to {most:g} is possible.",
                     "Use Prior(V=0.104, nu=12, sd=1), the paper's, or a larger sd and a smaller nu to say less.",
                     about="prior",
                 )

@@ -167,12 +167,13 @@ class BayesTerms(Result):
 
     def summary(self) -> str:
         """The posterior as text; whether the chains converged comes first."""
+        groups = dict.fromkeys(f"{len(term.levels):,} levels of {term.group}" for term in self.fit.random)
         head = [
             convergence(self.chains),
             *(f"Note: {note}" for note in self.notes),
             f"Bayesian linear mixed model, posterior by Gibbs sampling: {self.fit.formula}",
             f"Prior: {self.prior}",
-            f"{self.fit.rows:,} rows, " + ", ".join(f"{len(t.levels):,} levels of {t.group}" for t in self.fit.random),
+            f"{self.fit.rows:,} rows, {', '.join(groups)}",
         ]
         rows = self.table()
         columns = [key for key in rows[0] if key != "parameter"]

@@ -16,6 +16,9 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import FitError
 
+SMALLEST, LARGEST = 1e-100, 1e100  # squares of what lies far beyond are no doubles
+MOST = 1e15  # degrees of freedom: with more, a double has no digits left for the data
+
 
 @dataclass(frozen=True, slots=True)
 class InverseGamma:
@@ -148,10 +151,12 @@ def _refuse(value: object, name: str, why: str) -> None:
         raise FitError(
             f"Prior {name}={value!r} is not a number.", f"There are {EXAMPLES}.", "Use a number.", about="prior"
         )
-    if not (isfinite(value) and value > 0):
+    most = MOST if name in ("shape", "df") else LARGEST
+    if not SMALLEST <= value <= most:
+        wrong = "is beyond what doubles can compute with" if isfinite(value) and value > 0 else f"gives {why}"
         raise FitError(
-            f"Prior {name}={value:g} gives {why}.",
-            "Any positive finite number is possible.",
+            f"Prior {name}={str(value)[:20]} {wrong}.",
+            f"Any number from {SMALLEST:g} to {most:g} is possible.",
             "Use half-t(3, s) with s the size that a root may well have, to say little.",
             about="prior",
         )

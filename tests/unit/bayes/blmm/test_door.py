@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -165,3 +167,27 @@ def test_the_door_shows_its_arguments() -> None:
     )
     assert shown["method"].default is None and shown["prior"].default is None
     assert all(f"{name}" in dc.mixed.__doc__ for name in shown)
+
+
+EXTREME = [{"sd": 1e-200}, {"sd": 1e200}, {"V": 1e250}, {"V": 1e-250}, {"nu": 1e200}, {"nu": 1e-200}]
+EXTREME += [{"variances": {"g": law}} for law in ("half-t(3, 1e200)", "inverse-gamma(1e200, 1)", "pc(1e-200, 0.05)")]
+
+
+@pytest.mark.parametrize("prior", EXTREME, ids=str)
+def test_priors_beyond_doubles_are_refused(prior, frame) -> None:
+    """Red before: ValueError, OverflowError and RuntimeWarning of NumPy."""
+    with pytest.raises(FitError, check=about("prior")):
+        dc.mixed(FORMULA, frame, prior=prior)
+
+
+def test_a_prior_far_from_the_data_is_refused(frame) -> None:
+    """Red before: LinAlgError."""
+    with pytest.raises(FitError, check=about("prior")):
+        dc.mixed("y ~ x + (x || g)", frame, prior={"V": 1e-50}, draws=20, chains=2, seed=1)
+
+
+def test_a_group_of_several_terms_is_told_once(frame) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = dc.mixed("y ~ x + (x || g)", frame, prior={"nu": 12}, draws=20, chains=2, seed=1)
+    assert fit.summary().count("levels of g") == 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -219,7 +220,7 @@ class MixedFit(LikelihoodFit):
         return Test.of(float(along @ self.beta), error, df, level)
 
     def tests(self, *, level: float = 0.95) -> dict[str, Test]:
-        """Satterthwaite's test of each fixed effect: degrees of freedom, t value, p value, interval."""
+        """The test of each fixed effect, as `contrast` has it: degrees of freedom, t value, p value, interval."""
         return {name: self.contrast({name: 1.0}, level=level) for name in self.names}
 
     @of_kinds
@@ -291,7 +292,12 @@ class MixedFit(LikelihoodFit):
         self.refuse_law("A release")
         self._refuse_weights("A release")
         self._refuse_offset("A release")
-        return release_mixed(self.formula, self._open_source.released, **asked)
+        found = release_mixed(self.formula, self._open_source.released, **asked)
+        if not self.contrasts:
+            return found
+        note = "coefficients have treatment contrasts: a release does not use those that the fit was asked for"
+        warnings.warn(note, MixedWarning, stacklevel=2)
+        return replace(found, notes=(*found.notes, note))
 
     def tidy(self, *, levels: bool = False) -> Any:
         """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""

@@ -122,7 +122,15 @@ def weights_of(fit: MixedFit | GeneralisedFit, contrast: Mapping[str, float]) ->
             "Give their weights by name, such as {'x': 1, 'z': -1}.",
             about="contrast",
         )
-    return np.array([float(contrast.get(name, 0.0)) for name in fit.names])
+    found = np.array([float(contrast.get(name, 0.0)) for name in fit.names])
+    if not np.isfinite(found).all() or not found.any():
+        raise FitError(
+            f"A contrast has weights {dict(contrast)!r}.",
+            "Weights are finite numbers, and one of them at least is not zero.",
+            "Give their weights by name, such as {'x': 1, 'z': -1}.",
+            about="contrast",
+        )
+    return found
 
 
 def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, float]:

@@ -44,6 +44,7 @@ def confint(
         from the model, quantiles of refits) or "residual" (residuals change sign by group). "residual" is valid if
         variances differ between rows and groups, or if rows of a group have correlations that the model does not
         include, such as slopes of their own; the others suppose one variance and one slope, as lme4's do.
+        Satterthwaite's degrees of freedom are known for residuals of one variance only.
     level : of the intervals.
     replicates, seed : of both bootstraps.
     group : the grouping factor by which signs change; by default the one with the fewest levels.
@@ -64,7 +65,7 @@ def confint(
             "Leave it out.",
             about="group",
         )
-    if method == "residual" and fit.autocorrelation is not None:
+    if method == "satterthwaite" or (method == "residual" and fit.autocorrelation is not None):
         fit.refuse_law(f"method={method!r}")
     if method == "wald":
         reach = float(norm.ppf((1 + level) / 2)) * np.sqrt(np.diag(fit.covariance))

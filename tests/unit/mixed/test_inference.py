@@ -209,3 +209,31 @@ def test_a_comparison_of_models_that_are_not_nested_says_so() -> None:
     with pytest.warns(MixedWarning):
         assert compare(dc.mixed("y ~ z + (1 | g)", data), dc.mixed("y ~ x + (x | g)", data)).notes
     assert not compare(near, dc.mixed("y ~ x + z + (x | g)", data)).notes
+
+
+@pytest.mark.parametrize("weights", [{"x": 0}, {"x": float("nan")}, {"x": float("inf")}])
+def test_a_contrast_of_nothing_is_refused(fit: MixedFit, weights: dict[str, float]) -> None:
+    """Red before: NaN."""
+    with pytest.raises(FitError, check=about("contrast")):
+        fit.contrast(weights)
+
+
+def test_satterthwaites_intervals_are_not_of_several_variances() -> None:
+    """Red before: Wald's, without a word."""
+    data = rows(groups=15)
+    strata = dc.mixed("y ~ x + (1 | g)", data, residual_by="h")
+    with pytest.raises(FitError, check=about("residual_by")):
+        strata.confint(method="satterthwaite")
+    assert strata.tests()["x"].df == np.inf
+
+
+def test_a_release_says_that_it_has_treatment_contrasts() -> None:
+    """Red before: no word."""
+    data = rows(groups=15) | {"k": np.array(["a", "b", "c"])[np.arange(180) % 3]}
+    asked: dict[str, Any] = {"epsilon": 5.0, "public": ["k", "g"], "bounds": (-5, 5)}
+    with pytest.warns(MixedWarning):
+        released = dc.mixed("y ~ k + (1 | g)", data, contrasts="sum").release(**asked)
+    assert any("treatment contrasts" in note for note in released.notes)
+    plain = dc.mixed("y ~ k + (1 | g)", data).release(**asked)
+    assert plain.names == released.names
+    assert not any("treatment contrasts" in note for note in plain.notes)

@@ -13,6 +13,7 @@ from discreet.arrays import Vector
 NODES = 20  # of the quadrature over a normal law
 ROUNDS = 40
 CLOSE = 1e-10  # of a linear predictor
+CERTAIN = 200.0  # a linear predictor beyond which a probability is 0 or 1 in any count
 LOGISTIC = 0.346  # a normal law of this variance over pi^2 / 3 is about logistic (Zeger, Liang and Albert 1988)
 
 
@@ -22,6 +23,7 @@ def before_errors(family: str, link: Vector, variance: Vector) -> Vector:
         return np.asarray(link - variance / 2)
     from scipy.special import expit
 
+    link = np.clip(link, -CERTAIN, CERTAIN)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / weights.sum()
     spread, steeper = np.sqrt(variance), np.sqrt(1 + LOGISTIC * variance)

@@ -20,6 +20,8 @@ def learn(factor: Factor, x: Vector) -> dict[str, Any]:
     if factor.function == "center":
         return {"centre": x.mean(), "scale": 1.0}
     if factor.function == "scale":
+        if x.min() == x.max():
+            raise constant(factor)
         return {"centre": x.mean(), "scale": x.std(ddof=1)}
     return {}
 
@@ -61,14 +63,19 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
     return found
 
 
+def constant(factor: Factor) -> DataError:
+    """The error for a function of a column that does not vary."""
+    return DataError(
+        f"{factor} was asked of {factor.column!r}, which has one value in every row.",
+        "A curve or a scale needs a column that varies.",
+        "Drop the term, or use another column.",
+        about="formula",
+    )
+
+
 def _impossible(factor: Factor, x: Vector) -> DataError:
     if len(x) and x.min() == x.max():
-        return DataError(
-            f"{factor} was asked of {factor.column!r}, which has one value in every row.",
-            "A curve needs a column that varies.",
-            "Drop the term, or use another column.",
-            about="formula",
-        )
+        return constant(factor)
     return DataError(
         f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on.",
         "A curve has fewer parts than its column has values.",

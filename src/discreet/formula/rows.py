@@ -249,7 +249,7 @@ def read_rows(
     columns = len({atom for m in layout.monomials for atom in m.atoms if atom[0] in needed})
     refuse_matrices(columns, 8.0 * COPIES * count * columns)
     for factor in numeric:
-        raw = _numbers(arrow[factor.column], factor)
+        raw = _numbers(arrow[factor.column], factor, layout.model)
         if not known:
             states[factor] = learn(factor, raw)
         values[factor] = apply(factor, raw, states[factor])
@@ -272,7 +272,12 @@ def number_column(
     if name not in schema:
         raise DataError(missing(name, schema.names(), name="the data", about=about))
     if not schema[name].is_numeric():
-        raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
+        raise DataError(
+            f"{about}={name!r} is {schema[name]}.",
+            f"{called or about} is a column of numbers.",
+            "Name another column, or convert it.",
+            about=about,
+        )
     column = frame.select(nw.col(name).cast(nw.Float64()))
     held = collect(column, step=about) if isinstance(column, nw.LazyFrame) else column
     arrow = held[name].to_arrow() if isinstance(held, nw.DataFrame) else held[name]
@@ -351,7 +356,16 @@ def _label(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def incomplete(name: str) -> DataError:
+def incomplete(name: str, model: Formula | None = None) -> DataError:
+    """The error for a column that lacks values, or for one that the model makes of others."""
+    if model is not None and name in dict(model.made):
+        return DataError(
+            f"{name} is missing or infinite in some rows.",
+            "What it is made of is missing there, or it is a root or a logarithm of what has none, a division by zero "
+            "or beyond doubles.",
+            ("Change or shift the column. ", WITHOUT_THEM),
+            about="data",
+        )
     return DataError(
         f"Column {name!r} has missing or infinite values.",
         "A mixed model needs complete rows.",
@@ -367,10 +381,10 @@ WITHOUT_THEM = Spelled(
 )
 
 
-def _numbers(column: Any, factor: Factor) -> Vector:
+def _numbers(column: Any, factor: Factor, model: Formula) -> Vector:
     values = np.asarray(values_of(column), dtype=np.float64)
     if column.null_count or not np.isfinite(values).all():
-        raise incomplete(factor.column)
+        raise incomplete(factor.column, model)
     if factor.function == "log" and values.min() <= 0:
         raise nonpositive(factor)
     return values
@@ -379,4 +393,4 @@ def _numbers(column: Any, factor: Factor) -> Vector:
 def nonpositive(factor: Factor) -> DataError:
     """The error for a logarithm of what has none."""
     asked = f"{factor} needs positive values, and {factor.column!r} has others."
-    return DataError(asked, remedy="Shift the column or drop the log.", about="formula")
+    return DataError(asked, "Zero and less have no logarithm.", "Shift the column or drop the log.", about="formula")

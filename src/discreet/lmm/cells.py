@@ -16,6 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.formula.design import Codes, Layout, Levels, Monomial
 from discreet.formula.formula import Factor
+from discreet.formula.functions import constant
 from discreet.formula.rows import (
     DISTANT,
     Learned,
@@ -240,7 +241,7 @@ def _pass(frame: nw.LazyFrame[Any], layout: Layout, states: States, guess: Mappi
     refuse_empty(table.num_rows)
     for i, column in enumerate(raw):
         if values_of(table[f"bad{i}"]).any():
-            raise incomplete(column)
+            raise incomplete(column, layout.model)
     found = {
         name: np.asarray(values_of(table[name]), dtype=np.float64) for name in table.column_names if name[0] in "mn"
     }
@@ -313,10 +314,12 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
     distant: set[Factor] = set()
     for factor in layout.numeric:
         if found[f"bad {factor.column}"]:
-            raise incomplete(factor.column)
+            raise incomplete(factor.column, layout.model)
         if factor.function == "log" and found[f"least {factor.column}"] <= 0:
             raise nonpositive(factor)
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]
+        if factor.function == "scale" and not scale:
+            raise constant(factor)
         scaled = factor.function in ("center", "scale")
         states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}
         means[factor] = float(np.log(mean)) if factor.function == "log" else 0.0 if scaled else mean

@@ -65,7 +65,12 @@ def mixed(
     1.75
     """
     if method not in ("REML", "ML"):
-        raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
+        raise DataError(
+            (Argument("method", method), " is not known."),
+            "Linear mixed models are fitted by restricted or by maximum likelihood.",
+            "Use 'REML' or 'ML'.",
+            about="method",
+        )
     progress("reading rows", 0.0)
     beside = (weights, offset, residual_by, *([series] if isinstance(series, str) else series or ()), time)
     source = opened(formula, data, missing=missing, beside=beside)

@@ -186,7 +186,10 @@ def _is_covariance(found: Matrix) -> bool:
 def _family(name: str) -> Family:
     if name not in FAMILIES:
         raise FitError(
-            f"family={name!r} is not known.", f"There are {', '.join(FAMILIES)}.", "Use one of them.", about="family"
+            f"family={name!r} is not known.",
+            f"There are gaussian, {', '.join(FAMILIES)}.",
+            "Use one of them.",
+            about="family",
         )
     return family(name)
 

@@ -60,14 +60,21 @@ def declared(public: Sequence[str], unit: Unit, response: str = "") -> tuple[str
     return tuple(dict.fromkeys(public))
 
 
-def refuse_undeclared(used: Collection[str], public: Collection[str], *, why: str) -> None:
-    """Refuse a column that enters a release as public and was not declared so, whatever it holds."""
+def refuse_undeclared(
+    used: Collection[str], public: Collection[str], *, why: str, parts: Mapping[str, str] | None = None
+) -> None:
+    """Refuse a column that enters a release as public and was not declared so, whatever it holds.
+
+    `parts` say what columns do that are not in the formula.
+    """
     unknown = [column for column in dict.fromkeys(used) if column not in public]
     if unknown:
+        part = (parts or {}).get(unknown[0])
+        leave = "leave it out of the formula" if part is None else "leave it out"
         raise PrivacyError(
-            (HEAD, f"{unknown[0]!r} is in the formula and is not declared public."),
+            (HEAD, f"{unknown[0]!r} {part or 'is in the formula'} and is not declared public."),
             why,
-            (_Declared((*public, *unknown)), " if everybody may know it, or leave it out of the formula."),
+            (_Declared((*public, *unknown)), f" if everybody may know it, or {leave}."),
             about="public",
         )
 

@@ -143,7 +143,9 @@ def prior_of_text(text: str) -> Prior:
     for part in re.split(r"[;,](?![^(]*\))", text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         try:
-            if "(" in value or not equals:
+            if not equals:
+                raise ValueError
+            if "(" in value:
                 laws[name] = read_variance_prior(value)
             else:
                 numbers[name] = float(value)

@@ -15,6 +15,18 @@ FARTHEST = 10**100  # ends of bounds whose squares are doubles
 NARROWEST = Fraction(1, 2**36)  # of the larger end: below, the steps of a response are lost in a double's last digits
 
 
+def _amount(end: Any, name: str) -> Fraction:
+    try:
+        return exact(end, name=name)
+    except PrivacyError:
+        raise PrivacyError(
+            (Argument(name, end), " is no finite number."),
+            "Both ends of a range are finite.",
+            "Give the range in which responses lie, whatever the data.",
+            about=name,
+        ) from None
+
+
 def interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
     """Two numbers, the smaller first, or an error about `name`."""
     try:
@@ -25,7 +37,7 @@ def interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
             remedy=("Give two numbers, as in ", Argument(name, (0, 2)), "."),
             about=name,
         ) from None
-    low, high = exact(plain(low), name=name), exact(plain(high), name=name)
+    low, high = _amount(plain(low), name), _amount(plain(high), name)
     with concerning(name):
         within_reach(low, high, asked=Argument(name, values))
     if not low < high:

@@ -113,7 +113,10 @@ def release_mixed(
     spent = loss_of(epsilon, rho)
     if method not in ("moments", "paper", "strict"):
         raise PrivacyError(
-            (Argument("method", method), " is not known."), remedy="Use 'moments', 'strict' or 'paper'.", about="method"
+            (Argument("method", method), " is not known."),
+            "Models are released by noisy sums, or by sub-samples that are averaged.",
+            "Use 'moments', 'strict' or 'paper'.",
+            about="method",
         )
     model, lags = without_lags(read_formula(formula, needs_random=False))
     if lags and method != "moments":
@@ -141,7 +144,8 @@ def release_mixed(
                 about="protect" if account is None else "formula",
             )
     refuse_made(model.made, known := declared(public, unit))
-    refuse_undeclared(columns, known, why=PUBLIC.format(response))
+    asked_of = {column: "names who is protected" for column in protect if column not in model.columns}
+    refuse_undeclared(columns, known, why=PUBLIC.format(response), parts=asked_of)
     request = ModelRequest(
         spent,
         unit,

@@ -21,7 +21,7 @@ Missing = Literal["error", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelData:
     """A formula and its data.
 
     Attributes
@@ -47,7 +47,7 @@ class Source:
         return _complete(self.whole, [*self.model.columns[1:], *self.model.offsets])
 
 
-def opened(formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()) -> Source:
+def opened(formula: str, data: Any, *, missing: Missing = "error", beside: Iterable[str | None] = ()) -> ModelData:
     """The formula with its data, every column that it asks for among them.
 
     Columns `beside` the formula, such as weights, count among the values that a row must have, and no dot has them.
@@ -66,9 +66,9 @@ def opened(formula: str, data: Any, *, missing: Missing = "error", beside: Itera
     frame = with_numbers(frame, data, [*model.given, *others])
     frame, model = with_sizes_in_order(with_columns(frame, dict(model.made)), model)
     if missing == "error":
-        return Source(model, frame, frame, missing, undotted)
+        return ModelData(model, frame, frame, missing, undotted)
     rows = _complete(frame, [*model.columns, *model.offsets, *others])
-    return Source(model, frame, rows, missing, (*undotted, *_left_out(frame, rows)))
+    return ModelData(model, frame, rows, missing, (*undotted, *_left_out(frame, rows)))
 
 
 def _complete(frame: AnyFrame, columns: Iterable[str]) -> AnyFrame:

@@ -29,7 +29,7 @@ from discreet.lmm.sparse import Gram
 from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
-    from discreet.formula.source import Source
+    from discreet.formula.source import ModelData
     from discreet.lmm.inference import Satterthwaite, Test
     from discreet.lmm.intervals import Prediction
     from discreet.lmm.private import PrivateFit
@@ -85,7 +85,7 @@ class MixedFit(LikelihoodFit):
     origin: Origin
     kept: Integers
     learned: Learned
-    source: Source | None
+    source: ModelData | None
     in_memory: ModelRows | None
     weights: Vector | None = None
     contrasts: Contrasts | None = None

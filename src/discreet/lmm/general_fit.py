@@ -23,7 +23,7 @@ from discreet.lmm.solution import BOUNDARY
 from discreet.progress import Progress, silent, watched
 
 if TYPE_CHECKING:
-    from discreet.formula.source import Source
+    from discreet.formula.source import ModelData
     from discreet.lmm.general_inference import FittedRows
     from discreet.lmm.general_residuals import Kind
     from discreet.lmm.inference import Test
@@ -75,7 +75,7 @@ class GeneralisedFit(LikelihoodFit):
     fitted_rows: FittedRows
     theta: Vector
     spread: Matrix
-    source: Source | None
+    source: ModelData | None
     asked: Mapping[str, str | None]
     contrasts: Contrasts | None = None
     estimate_notes: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from discreet.lmm.effects import ByGroup, ByName, RandomEffects
 from discreet.results import Result
 
 if TYPE_CHECKING:
-    from discreet.formula.source import Source
+    from discreet.formula.source import ModelData
 
 
 class LikelihoodFit(Result):
@@ -29,7 +29,7 @@ class LikelihoodFit(Result):
     criterion: float
     rows: int
     random: tuple[RandomEffects, ...]
-    source: Source | None
+    source: ModelData | None
 
     if TYPE_CHECKING:  # a field of one fit, a property of the other
 
@@ -85,7 +85,7 @@ class LikelihoodFit(Result):
         """Responses of the fitted rows, one array after another."""
 
     @property
-    def _open_source(self) -> Source:
+    def _open_source(self) -> ModelData:
         if self.source is None:
             raise FitError(
                 "This fit was stored, and its data were not.",

@@ -54,7 +54,7 @@ def test_every_step_is_as_likely_as_any_other(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(kills.time, "sleep", lambda _: None)
     for name, value in (("faults", []), ("published", {}), ("charged", 0), ("unfinished", [])):
         monkeypatch.setattr(accidents, name, lambda *_, value=value: value)
-    found = kills.Killing(tmp_path, "", random.Random(1), 0.0)
+    found = kills.Killing(tmp_path, "", random.Random(1), 0.0, {})
     found.runner.at = ["somewhere"]
     for _ in range(600):
         found.kill()

@@ -28,6 +28,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bench import comparison, figures, page, peers, reliability
 from bench.comparison import Comparison
 from discreet.release.files import source_hash
@@ -248,6 +250,8 @@ def write(path: Path, recorded: Mapping[str, Mapping[str, Comparison]]) -> None:
 
 
 def rounded(content: Any) -> Any:
+    if isinstance(content, np.generic):  # JSON knows Python's numbers, true and false only
+        content = content.item()
     if isinstance(content, float):
         return float(f"{content:.4g}")
     if isinstance(content, Mapping):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
@@ -207,3 +208,11 @@ def test_the_quick_form_starts_nothing_after_four_and_a_half_minutes(
 def test_every_comparison_can_be_asked_for() -> None:
     there = {path.stem for path in command.HERE.glob("*.py") if "\ndef compare(*, quick: bool)" in path.read_text()}
     assert there == {*command.ALL}
+
+
+def test_what_numpy_computed_is_written_down(tmp_path: Path) -> None:
+    """A comparison whose agreement was NumPy's `True` ended the whole bench."""
+    found = Accuracy("promise", "peer", np.float64(2.00004), "protects", "said", np.bool_(True))
+    command.write(tmp_path / "results.json", {"full": {"kinds": Comparison(accuracy=(found,))}, "quick": {}})
+    [kept] = command.read(tmp_path / "results.json")["full"]["kinds"].accuracy
+    assert kept.error == 2 and kept.agrees is True

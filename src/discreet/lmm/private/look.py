@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 SHARE = Fraction(1, 10)  # of the loss, for the look
-OPEN = 1.0  # gain of sums by group at typical effects, below which a look decides
+OPEN = 1.0  # gain of sums by group at typical effects, below which a look decides if groups are many
+FEW, MOST = 16, 0.5  # so many over their number a gain must have more, at most: their variance is estimated
+DOUBTED = 2  # scales of its noise that a look must see above effects that pay; one where the design expects a gain
 LEFT = 0.25  # least share of the squared sizes of groups that fixed columns leave for the look
 ROUNDING = Fraction(1, 2**30)  # of the largest length: more than its computation errs by
 LARGEST = 2**22  # sums by group times fixed columns, up to which that is so
@@ -154,7 +156,7 @@ def _looked(public: PublicDesign, units: Units, request: ModelRequest, reach: Re
     within, parts = by_roots(costs, pure=pure), SumCosts(costs, reach.groups)
     squares = parts.squares(public.rows, worth)
     fixed, gain = weighed(public, request, parts, within, 1 - squares, worth)
-    if not CLEARLY <= gain < OPEN or 1 - squares - fixed < WORTH or public.Sx.size > LARGEST:
+    if not CLEARLY <= gain < _open(public.n) or 1 - squares - fixed < WORTH or public.Sx.size > LARGEST:
         return None
     explained = _span(public.Sx)
     n, free = public.n, 1 - (explained**2).sum(axis=1)
@@ -168,9 +170,15 @@ def _looked(public: PublicDesign, units: Units, request: ModelRequest, reach: Re
     loss = share_of(request.loss, SHARE)
     scale = noise_scale(_sensitivity(n), loss)
     seen = math.sqrt(spread**2 * (free @ n**2) + TYPICAL[1] * (free @ n)) * 2 * HALF
-    look = Look(explained, loss, scale, seen + scale, spread * float(request.width))
+    limit = seen + (1 if gain >= OPEN else DOUBTED) * scale
+    look = Look(explained, loss, scale, limit, spread * float(request.width))
     measured, unmeasured = (divided(public, units, request, reach, each, within) for each in (drawn, whole))
     return LookedNoise(look, measured, unmeasured)
+
+
+def _open(n: Vector) -> float:
+    """The gain below which a look decides: expected gains know the variance of effects, estimates do not."""
+    return OPEN + min(FEW / len(n), MOST)
 
 
 def _sensitivity(n: Vector) -> int:

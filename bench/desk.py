@@ -1,8 +1,9 @@
 """The release desk under load, beside a bare FastAPI page in the same run.
 
-200 readers ask for every page of a desk with a release on it, over loopback, and for a page that only says hello;
-rounds take turns. Then 10 runs are started at once while the 200 readers go on: every answer must be right, every run
-must end well, and the ledger must hold exactly what was paid.
+200 readers, 50 people with 4 windows each, ask for every page of a desk with a release on it, over loopback, and for a
+page that only says hello; rounds take turns. People have accounts and addresses of their own, because the desk limits
+what one person and one address may ask at once. Then 10 runs are started at once while the 200 readers go on: every
+answer must be right, every run must end well, and the ledger must hold exactly what was paid.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import secrets
 import socket
 import subprocess
 import sys
@@ -24,9 +26,13 @@ import numpy as np
 from bench.comparison import Comparison
 from discreet.ledger import Ledger
 from discreet.web import example
+from discreet.web.accounts import add_account, open_session
+from discreet.web.desk import Desk
+from discreet.web.security import COOKIE
+from discreet.web.store import DeskStore
 
 READERS, ROUNDS, RUNS = 200, 3, 10
-PER_READER = 3
+PER_READER, WINDOWS = 3, 4
 PAGES = (
     "/",
     "/data",
@@ -54,13 +60,13 @@ SERVE = "from discreet.cli import main; main()"
 
 
 class Reader:
-    """One kept-alive connection; asks for a page at a time."""
+    """One kept-alive connection from an address of this machine; asks for a page at a time."""
 
-    def __init__(self, port: int, cookie: str = "") -> None:
-        self.port, self.cookie = port, cookie
+    def __init__(self, port: int, cookie: str = "", address: str = "127.0.0.1") -> None:
+        self.port, self.cookie, self.address = port, cookie, address
 
     async def connect(self) -> None:
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(self.address, 0))
 
     async def ask(
         self, path: str, body: str | None = None, *, again: bool = False
@@ -87,9 +93,10 @@ class Reader:
         self.writer.close()
 
 
-async def read(port: int, pages: Sequence[str], cookie: str, *, each: int) -> list[float]:
-    """Seconds of every answer to READERS readers at once; an answer other than 200 is an error."""
-    readers = [Reader(port, cookie) for _ in range(READERS)]
+async def read(port: int, pages: Sequence[str], cookies: Sequence[str], *, each: int) -> list[float]:
+    """Seconds of every answer to WINDOWS readers of each person at once; an answer other than 200 is an error."""
+    asking = list(enumerate(cookies, start=1))
+    readers = [Reader(port, cookie, f"127.0.0.{number}") for number, cookie in asking for _ in range(WINDOWS)]
     for reader in readers:
         await reader.connect()
 
@@ -110,15 +117,13 @@ async def read(port: int, pages: Sequence[str], cookie: str, *, each: int) -> li
 
 
 @contextmanager
-def serving(command: list[str], port: int) -> Iterator[str]:
-    """A server; what it said first."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+def serving(command: list[str], port: int) -> Iterator[None]:
+    """A server that answers."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        said = "".join(process.stdout.readline() for _ in range(2)) if "serve" in command else ""
         while socket.socket().connect_ex(("127.0.0.1", port)):
             time.sleep(0.1)
-        yield said
+        yield
     finally:
         process.terminate()
         process.wait()
@@ -130,15 +135,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def enter(port: int, said: str) -> tuple[str, str]:
-    """The cookie and the form token of whoever opens the link."""
-    reader = Reader(port)
+def people(desk: Desk) -> list[str]:
+    """The cookies of people who have logged in, the first of them an administrator."""
+    store, found = DeskStore(desk.database), []
+    for number in range(READERS // WINDOWS):
+        name, role = f"reader-{number}", "analyst" if number else "administrator"
+        add_account(store, name, role, secrets.token_hex(16), by="bench")
+        found.append(f"{COOKIE}={open_session(store, name, action='logged in')}")
+    store.close()
+    return found
+
+
+async def form_token(port: int, cookie: str) -> str:
+    reader = Reader(port, cookie)
     await reader.connect()
-    _, headers, _ = await reader.ask(re.search(r"http://[^/]+(/enter\S+)", said)[1])  # type: ignore[index]
-    reader.cookie = headers["set-cookie"].split(";")[0]
     _, _, content = await reader.ask("/")
     await reader.close()
-    return reader.cookie, re.search(r'name="csrf" content="([^"]+)"', content.decode())[1]  # type: ignore[index]
+    return re.search(r'name="csrf" content="([^"]+)"', content.decode())[1]  # type: ignore[index]
 
 
 async def approved(port: int, cookie: str, csrf: str, number: int) -> str:
@@ -158,10 +171,10 @@ async def approved(port: int, cookie: str, csrf: str, number: int) -> str:
 
 
 async def carried_out(
-    port: int, bare: int, cookie: str, csrf: str, plans: list[str]
+    port: int, bare: int, cookies: list[str], csrf: str, plans: list[str]
 ) -> tuple[list[str], list[float], list[float]]:
     """Start all plans at once and read until they ended; their states, the readers' seconds, those of a bare page."""
-    reader = Reader(port, cookie)
+    reader = Reader(port, cookies[0])
     await reader.connect()
     for plan in plans:
         status, _, _ = await reader.ask("/runs", f"csrf={csrf}&plan={plan}")
@@ -177,8 +190,8 @@ async def carried_out(
         states = [run["state"] for run in json.loads(content) if run["plan"] in plans]
         if "running" not in states:
             return states, taken, hello
-        taken += await read(port, PAGES, cookie, each=1)
-        hello += await read(bare, ["/"], "", each=1)
+        taken += await read(port, PAGES, cookies, each=1)
+        hello += await read(bare, ["/"], [""] * len(cookies), each=1)
 
 
 def p95(seconds: Sequence[float]) -> float:
@@ -190,29 +203,29 @@ def compare(*, quick: bool) -> Comparison:
     rounds, runs = (1, 2) if quick else (ROUNDS, RUNS)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "desk"
-        example.make(folder, share=0.002)
+        cookies = people(example.make(folder, share=0.002, rules="accounts = true\n"))
         settings = folder / "desk.toml"
         settings.write_text(settings.read_text().replace("epsilon = 8", f"epsilon = {runs + 1}"))
         ports = {"desk": free_port(), "hello": free_port()}
         serve = [sys.executable, "-c", SERVE, "serve", str(folder), "--port", str(ports["desk"]), "--no-browser"]
         with (
             serving([sys.executable, "-c", HELLO, str(ports["hello"])], ports["hello"]),
-            serving(serve, ports["desk"]) as said,
+            serving(serve, ports["desk"]),
         ):
-            cookie, csrf = asyncio.run(enter(ports["desk"], said))
-            first = asyncio.run(approved(ports["desk"], cookie, csrf, 0))
-            states, _, _ = asyncio.run(carried_out(ports["desk"], ports["hello"], cookie, csrf, [first]))
+            csrf = asyncio.run(form_token(ports["desk"], cookies[0]))
+            first = asyncio.run(approved(ports["desk"], cookies[0], csrf, 0))
+            states, _, _ = asyncio.run(carried_out(ports["desk"], ports["hello"], cookies, csrf, [first]))
             assert states == ["done"], states
             seconds: dict[str, list[float]] = {"hello": [], **{page: [] for page in PAGES}}
             for page in PAGES:
-                asyncio.run(read(ports["desk"], [page], cookie, each=1))
+                asyncio.run(read(ports["desk"], [page], cookies, each=1))
             for _ in range(rounds):
                 for page in PAGES:
-                    seconds["hello"] += asyncio.run(read(ports["hello"], ["/"], "", each=PER_READER))
-                    seconds[page] += asyncio.run(read(ports["desk"], [page], cookie, each=PER_READER))
-            plans = [asyncio.run(approved(ports["desk"], cookie, csrf, number)) for number in range(1, runs + 1)]
+                    seconds["hello"] += asyncio.run(read(ports["hello"], ["/"], [""] * len(cookies), each=PER_READER))
+                    seconds[page] += asyncio.run(read(ports["desk"], [page], cookies, each=PER_READER))
+            plans = [asyncio.run(approved(ports["desk"], cookies[0], csrf, number)) for number in range(1, runs + 1)]
             begun = time.perf_counter()
-            states, while_running, bare = asyncio.run(carried_out(ports["desk"], ports["hello"], cookie, csrf, plans))
+            states, while_running, bare = asyncio.run(carried_out(ports["desk"], ports["hello"], cookies, csrf, plans))
             together = time.perf_counter() - begun
         with Ledger.open(folder / "ledger.db", read_only=True) as ledger:
             budget = next(budget for budget in ledger.budgets() if budget.dataset == "jobs")
@@ -222,6 +235,7 @@ def compare(*, quick: bool) -> Comparison:
     worst = max(ratios.values())
     facts = {
         "readers": READERS,
+        "people": len(cookies),
         "p95_ratio_to_hello": {"worst": worst, **ratios},
         "p95_milliseconds": {"hello": 1e3 * hello, **{page: 1e3 * p95(taken) for page, taken in seconds.items()}},
         "runs": {state: states.count(state) for state in set(states)},

@@ -19,7 +19,11 @@ LOOK = 5.0
 
 
 class Timed(H11Protocol):
-    """HTTP/1.1 with a time limit for senders, and a limit of connections for each address."""
+    """HTTP/1.1 with a time limit for senders, and a limit of connections for each address.
+
+    At the limit the one that has been kept open longest since its last answer gives way, as browsers expect of them.
+    Where all are at work, the new one is refused.
+    """
 
     each: ClassVar[int] = 64
     limits: ClassVar[dict[Any, float]] = {h11.IDLE: HEAD, h11.SEND_BODY: BODY}
@@ -31,17 +35,24 @@ class Timed(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        host = self.client[0] if self.client else ""
-        same = sum(bool(each.client) and each.client[0] == host for each in self.connections)  # type: ignore[union-attr, index]
-        if same > self.each:
+        ours = [each for each in self.connections if isinstance(each, Timed) and not each.transport.is_closing()]
+        same = [each for each in ours if each._host == self._host]
+        kept = [(timer.when(), each) for each in same if (timer := each.timeout_keep_alive_task) is not None]
+        if len(same) > self.each and not kept:
             transport.abort()
             return
+        if len(same) > self.each:
+            min(kept, key=lambda timed: timed[0])[1].timeout_keep_alive_handler()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
+
+    @property
+    def _host(self) -> str:
+        return self.client[0] if self.client else ""
 
     def _watch(self) -> None:
         now, stage = self.loop.time(), (self.conn.their_state, self.cycle)

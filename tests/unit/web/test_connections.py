@@ -94,3 +94,47 @@ def test_an_address_has_so_many_connections() -> None:
         return len(held)
 
     assert served(asked, Few) == 3
+
+
+ASKED = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+
+
+async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    writer.write(ASKED)
+    await reader.readuntil(b"\r\n\r\n")
+    return await reader.readexactly(2)
+
+
+def test_a_connection_that_is_kept_for_later_gives_way() -> None:
+    """Of an office behind one address, nobody is refused because others' browsers keep theirs open."""
+
+    async def asked(host: str, port: int) -> list[bytes]:
+        held = [await asyncio.open_connection(host, port) for _ in range(Few.each)]
+        for each in held:
+            await _answered(*each)
+        newer = [await asyncio.open_connection(host, port) for _ in range(2)]
+        found = [await asyncio.wait_for(_answered(*each), 20) for each in newer]
+        found += [await asyncio.wait_for(held[number][0].read(), 20) for number in (0, 1)]  # ended, the oldest first
+        found.append(await asyncio.wait_for(_answered(*held[2]), 20))
+        for _, writer in [*held, *newer]:
+            writer.close()
+        return found
+
+    assert served(asked, Few) == [b"ok", b"ok", b"", b"", b"ok"]
+
+
+def test_who_waits_for_an_answer_does_not_give_way() -> None:
+    async def asked(host: str, port: int) -> list[bytes]:
+        held = [await asyncio.open_connection(host, port) for _ in range(Few.each)]
+        for _, writer in held:
+            writer.write(b"GET /long HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
+        await asyncio.sleep(0.2)
+        reader, writer = await asyncio.open_connection(host, port)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+        found = [await asyncio.wait_for(each.read(), 20) for each, _ in held]
+        for _, each in [*held, (reader, writer)]:
+            each.close()
+        return [answer[-2:] for answer in found]
+
+    assert served(asked, Few) == [b"ok"] * 3

@@ -249,11 +249,12 @@ def desk(facts: Mapping[str, Any]) -> str:
     ratios = {page: ratio for page, ratio in facts["p95_ratio_to_hello"].items() if page != "worst"}
     slowest, quickest = max(ratios, key=lambda page: ratios[page]), min(ratios, key=lambda page: ratios[page])
     return (
-        f"{facts['readers']} readers at once ({facts['people']} people) wait between {ratios[quickest]:.2g} (`{quickest}`) and "
-        f"{ratios[slowest]:.2g} times (`{slowest}`) as long for a page of the desk as for a FastAPI page that only "
-        f"says hello (95th percentiles, in turns). {sum(facts['runs'].values())} releases started at once while they "
-        f"read on: {facts['runs'].get('done', 0)} ended well, {facts['answers_while_running']:,} pages were answered "
-        f"meanwhile, and the ledger is intact and holds {facts['ledger']['spent']}, exactly what was paid."
+        f"{facts['readers']} readers at once ({facts['people']} people) wait between {ratios[quickest]:.2g} "
+        f"(`{quickest}`) and {ratios[slowest]:.2g} times (`{slowest}`) as long for a page of the desk as for a "
+        f"FastAPI page that only says hello (95th percentiles, in turns). {sum(facts['runs'].values())} releases "
+        f"started at once while they read on: {facts['runs'].get('done', 0)} ended well, "
+        f"{facts['answers_while_running']:,} pages were answered meanwhile, and the ledger is intact and holds "
+        f"{facts['ledger']['spent']}, exactly what was paid."
     )
 
 

@@ -111,6 +111,7 @@ def test_plan_and_desk_are_quoted_as_measured() -> None:
     plan = {"jobs": 1e6, "overhead": 0.27, "ratios": [1.31, 1.12, 1.28]}
     desk = {
         "readers": 200,
+        "people": 50,
         "p95_ratio_to_hello": {"worst": 9.5, "/": 9.5, "/ledger": 5.25},
         "runs": {"done": 9, "failed": 1},
         "answers_while_running": 1200,

@@ -148,6 +148,21 @@ def test_runs_at_once_all_end_well(tmp_path: Path, toys, runner, step: str) -> N
     finish(runner, tmp_path, shown(tmp_path))
 
 
+def test_what_ended_a_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    from discreet.plan import run as module
+    from plan.workers import carry_out
+
+    def broken(*given: object, **named: object) -> None:
+        raise ZeroDivisionError("nobody expected it")
+
+    monkeypatch.setattr(module, "run", broken)
+    assert carry_out(tmp_path / "plan.toml") == 1
+    _, told = capsys.readouterr().out.splitlines()
+    assert told.startswith("raised: ")
+    assert "in broken" in told
+    assert "nobody expected it" in told
+
+
 def test_killed_between_two_sources(tmp_path: Path, two_sources, runner) -> None:
     """One source has paid and the other has not: the next run ends the work, and nobody pays twice."""
     both, names = two_sources(tmp_path / "both"), ["effects", "places", "sexes"]

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from itertools import count
 from pathlib import Path
 
@@ -28,6 +29,9 @@ def carry_out(plan: Path) -> int:
     except DiscreetError as error:
         print(f"refused: {error}", flush=True)
         return 2
+    except BaseException:  # in one line, which the caller sees: what ends a run otherwise is a fault
+        print(f"raised: {traceback.format_exc()!r}", flush=True)
+        return 1
     return 0
 
 

@@ -58,7 +58,7 @@ def scan(
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
             "Files below a folder have the same columns, and folders in it are all named alike, such as state=06."
-            if path.is_dir()
+            if os.path.isdir(path)  # noqa: PTH112 (no error, also on a disk that fails)
             else "It may be damaged, cut off, locked or of another format than its name says.",
             "Write it again from its source, or rename it.",
         ) from None

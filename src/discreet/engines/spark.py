@@ -149,9 +149,19 @@ class Spark:
             try:
                 self.session.stop()
             except Exception as error:
-                if not has_ended(error):
+                if not self.lost(error):
                     raise
                 _forget()
+
+    def lost(self, error: Exception) -> bool:
+        """Whether Java has ended, after an `error`: what a call makes of a connection that breaks can be any error."""
+        if has_ended(error):
+            return True
+        try:
+            self.session._jvm.java.lang.System.currentTimeMillis()
+        except Exception:
+            return True
+        return False
 
     def __enter__(self) -> Spark:
         return self
@@ -176,6 +186,13 @@ class Spark:
         try:
             found = self._scan_csv(path, readings) if csv else self.session.read.parquet(path)
         except Exception as error:
+            if self.lost(error):
+                raise EngineError(
+                    f"Spark ended while {path!r} was read.",
+                    "It needs memory for what it reads, and nobody may stop it.",
+                    "Try again, with more memory for it.",
+                    about="engine",
+                ) from None
             here = os.path.exists(path)  # noqa: PTH110 (no error for what cannot be a path)
             alone = str(self.session.sparkContext.master).startswith("local")
             unseen = f"{path!r} is on this machine, and a worker of the cluster cannot read it"

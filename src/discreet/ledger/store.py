@@ -15,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -247,10 +247,8 @@ class Store:
 
     def _switch_to_wal(self) -> None:
         """Readers no longer wait for the writer. If another process is quicker, the file is in WAL mode already."""
-        connection = self._connect_sqlite()
-        with suppress(sqlite3.OperationalError):
+        with suppress(sqlite3.OperationalError), closing(self._connect_sqlite()) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-        connection.close()
 
     def _not_a_ledger(self, reason: str, kind: type[LedgerError] = LedgerError) -> LedgerError:
         return kind(
@@ -288,7 +286,8 @@ def _found(path: Path) -> None:
             return
         finally:
             for ending in ("", "-journal", "-wal", "-shm"):
-                scratch.with_name(scratch.name + ending).unlink(missing_ok=True)
+                with suppress(OSError):  # what is left on a disk that fails is removed by `_tidy`
+                    scratch.with_name(scratch.name + ending).unlink(missing_ok=True)
 
 
 def _tidy(path: Path) -> None:

@@ -7,10 +7,10 @@ of lines that is TOML by itself. No meaning is given to any key.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -223,6 +223,8 @@ def _longest_number(text: str) -> int:
 
 
 def _near(path: Path) -> str:
-    plans = [other.name for other in path.parent.glob("*.toml")] if os.path.isdir(path.parent) else []  # noqa: PTH112 (no error)
+    plans: list[str] = []
+    with suppress(OSError):
+        plans += [other.name for other in path.parent.glob("*.toml")]
     near = [like for like in difflib.get_close_matches(path.name, plans, n=3) if like != path.name][:2]
     return f"Did you mean {' or '.join(map(repr, near))}?" if near else "Name a TOML file; examples/ has three."

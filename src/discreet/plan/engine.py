@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from discreet import engines
-from discreet.engines.spark import has_ended
+from discreet.engines.spark import Spark
 from discreet.engines.spark_settings import master_fault, setting_faults
 from discreet.errors import DiscreetError, EngineError, PlanError
 from discreet.faults import Fault
@@ -85,12 +85,16 @@ class Work:
     seen: dict[str, Any] = field(default_factory=dict)
 
 
+STAYS = "What is published stays, and what was paid for is not paid again."
 _WORK: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """Inside, a plan's engine is opened once, when it is first needed; at the end it is closed."""
+    """Inside, a plan's engine is opened once, when it is first needed; at the end it is closed.
+
+    An engine that ends and a disk that fails are told in words, whatever the step in which that happens.
+    """
     if _WORK.get() is not None:
         yield
         return
@@ -98,19 +102,34 @@ def at_work() -> Iterator[None]:
     token = _WORK.set(work)
     try:
         yield
+    except DiscreetError:
+        raise
     except Exception as error:
-        if work.engine is None or not has_ended(error):
-            raise
-        raise EngineError(
-            "The plan's engine ended while the plan was carried out.",
-            "What is published stays, and what was paid for is not paid again.",
-            "Run the plan again, where the engine has memory enough.",
-            about="engine",
-        ) from None
+        if isinstance(work.engine, Spark) and work.engine.lost(error):
+            raise EngineError(
+                "The plan's engine ended while the plan was carried out.",
+                STAYS,
+                "Run the plan again, where the engine has memory enough.",
+                about="engine",
+            ) from None
+        if isinstance(error, OSError) or type(error).__name__ == "IOException":  # DuckDB's, which is not imported here
+            raise _unreachable(error) from None
+        raise
     finally:
         _WORK.reset(token)
         if work.engine is not None:
             work.engine.close()
+
+
+def _unreachable(error: Exception) -> DiscreetError:
+    path, reason = getattr(error, "filename", None), getattr(error, "strerror", None)
+    where = "a file" if path is None else repr(str(path))
+    return DiscreetError(
+        f"The plan stopped where {where} was to be read or written: {reason or type(error).__name__}.",
+        STAYS,
+        "Look after the disk, or the rights of this user, and run the plan again.",
+        about="disk",
+    )
 
 
 def engine_of(file: PlanFile) -> Engine | None:

@@ -9,27 +9,41 @@ from typing import Any
 import pytest
 
 from discreet.engines import spark
-from discreet.errors import DataError, EngineError
+from discreet.errors import DataError, DiscreetError, EngineError
 from discreet.frames import query_of, working
 from discreet.plan import engine
 
 Py4JNetworkError = type("Py4JNetworkError", (Exception,), {})
-GONE = (ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("Answer from Java side is empty"))
+Py4JError = type("Py4JError", (Exception,), {})
+PySparkValueError = type("PySparkValueError", (ValueError,), {})
+GONE = (
+    ConnectionRefusedError(111, "Connection refused"),
+    Py4JNetworkError("Answer from Java side is empty"),
+    Py4JError("An error occurred while calling o37.inputFiles"),  # of a call that was under way
+    PySparkValueError("[CANNOT_PARSE_DATATYPE]"),  # of a schema that was asked for
+    EOFError(),  # of rows that were being sent
+)
 
 
 class Session:
-    """Of a Java that has ended."""
+    """Of a Java that has ended, or of one that answers."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    def __init__(self, error: Exception, *, answers: bool) -> None:
+        self.error, self.answers = error, answers
+        self._jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=self)))
 
     def stop(self) -> None:
         raise self.error
 
+    def currentTimeMillis(self) -> int:  # noqa: N802 (Java's name)
+        if not self.answers:
+            raise self.error
+        return 0
 
-def of_ours(error: Exception) -> spark.Spark:
+
+def of_ours(error: Exception, *, answers: bool = False) -> spark.Spark:
     found = spark.Spark.__new__(spark.Spark)
-    found.session, found._ours, found._kept = Session(error), True, {}
+    found.session, found._ours, found._kept = Session(error, answers=answers), True, {}
     return found
 
 
@@ -40,7 +54,7 @@ def test_a_session_whose_java_has_ended_is_closed(error: Exception, monkeypatch:
     of_ours(error).close()
     assert forgotten == [True]
     with pytest.raises(ValueError):  # another fault is not hidden
-        of_ours(ValueError()).close()
+        of_ours(ValueError(), answers=True).close()
 
 
 @pytest.mark.parametrize("error", GONE)
@@ -53,8 +67,15 @@ def test_a_run_whose_engine_has_ended_says_so(error: Exception, monkeypatch: pyt
     with pytest.raises(DataError), engine.at_work():  # what was wrong before the engine ended is told
         engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
         raise DataError("No.", "Yes.", "Do.")
-    with pytest.raises(type(error)), engine.at_work():  # no engine was open: another fault
-        raise error
+    with pytest.raises(DiscreetError if isinstance(error, OSError) else type(error)), engine.at_work():
+        raise error  # no engine was open: another fault
+
+
+def test_another_fault_of_a_run_is_not_blamed_on_an_engine_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.Spark, "close", lambda _: None)
+    with pytest.raises(ZeroDivisionError), engine.at_work():
+        engine._WORK.get().engine = of_ours(ValueError(), answers=True)  # type: ignore[union-attr]
+        raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("error", GONE)

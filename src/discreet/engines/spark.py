@@ -48,6 +48,15 @@ def has_ended(error: BaseException) -> bool:
     return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
 
 
+def _answers(session: Any) -> bool:
+    """Whether the Java of a session, or of a context, is there."""
+    try:
+        session._jvm.java.lang.System.currentTimeMillis()
+    except Exception:
+        return False
+    return True
+
+
 def _silence_py4j() -> None:
     """Py4J logs a traceback when Java has ended, by the root logger too; our errors say what happened."""
     logging.getLogger("py4j").propagate = False
@@ -155,13 +164,7 @@ class Spark:
 
     def lost(self, error: Exception) -> bool:
         """Whether Java has ended, after an `error`: what a call makes of a connection that breaks can be any error."""
-        if has_ended(error):
-            return True
-        try:
-            self.session._jvm.java.lang.System.currentTimeMillis()
-        except Exception:
-            return True
-        return False
+        return has_ended(error) or not _answers(self.session)
 
     def __enter__(self) -> Spark:
         return self
@@ -277,9 +280,20 @@ def _running(master: str | None) -> Any:
         )
     from pyspark.sql import SparkSession
 
-    session = SparkSession(context).newSession()
-    for name, value in OURS.items():
-        session.conf.set(name, value)
+    try:
+        session = SparkSession(context).newSession()
+        for name, value in OURS.items():
+            session.conf.set(name, value)
+    except Exception:
+        if _answers(context):
+            raise
+        _forget()
+        raise EngineError(
+            "The Spark that this process had has ended.",
+            "A process has one Spark, and can start a new one.",
+            "Try again.",
+            about="engine",
+        ) from None
     return session
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_a_session_whose_java_has_ended_is_closed(error: Exception, monkeypatch:
     assert forgotten == [True]
     with pytest.raises(ValueError):  # another fault is not hidden
         of_ours(ValueError(), answers=True).close()
+
+
+def test_a_session_of_this_process_whose_java_has_ended_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, forgotten = Py4JError("SparkSession does not exist in the JVM"), list[bool]()
+
+    def gone(*_: object) -> Any:
+        raise error
+
+    context = SimpleNamespace(master="local[2]", _jvm=Session(error, answers=False)._jvm)
+    here = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=context))
+    monkeypatch.setitem(sys.modules, "pyspark", here)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "pyspark.sql", SimpleNamespace(SparkSession=gone))  # type: ignore[arg-type]
+    monkeypatch.setattr(spark, "_forget", lambda: forgotten.append(True))
+    with pytest.raises(EngineError) as raised:
+        spark._running("local[2]")
+    assert raised.value.about == "engine"
+    assert forgotten == [True]
+    context._jvm = Session(error, answers=True)._jvm
+    with pytest.raises(Py4JError):  # another fault is not hidden
+        spark._running("local[2]")
 
 
 @pytest.mark.parametrize("error", GONE)

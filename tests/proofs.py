@@ -34,6 +34,8 @@ DECIDES = (
     "tables/cells.py::Cells.pairs",
     "tables/cells.py::_by_cell",
     "tables/cells.py::_assemble",
+    "tables/grouping.py::grouped",
+    "tables/grouping.py::_in_duckdb",
 )
 """Which contribution is hidden, how large it is, and with which part of epsilon."""
 

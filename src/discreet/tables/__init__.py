@@ -20,6 +20,7 @@ flow_noise      noise for all flows of a quarter under one epsilon
 flow_release    published flows of a quarter, their rates and intervals
 flows           accessions, separations, jobs created and destroyed: a question about job histories
 foresight       how far off a table is expected to be at every epsilon, on cells whose sizes are public
+grouping        establishments grouped by cell: their number, sums, the largest and the second largest
 infusion        input noise infusion
 intervals       how far off a published count may be, without revealing the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality

@@ -28,6 +28,7 @@ from discreet.jobs import Jobs
 from discreet.lineage import Lineage
 from discreet.schema import Label
 from discreet.tables.attributes import values_kept
+from discreet.tables.grouping import grouped
 from discreet.tables.order import counts_of, order_of, plain_keys
 
 if TYPE_CHECKING:
@@ -254,32 +255,16 @@ def _by_cell(
     one = [] if workplace_by else [nw.lit(0).alias("__one")]  # something to group by
     summed = {f"__sum{i}": f"__n{i}" for i in block} or {"__sum": "__all"}
     firms = firms.select(*workplace_by, *one, nw.col(*counters).fill_null(0))
-    joined = []
+    maxima = {"__all": "__all", **{f"__max{i}": f"__n{i}" for i in block}}
     if unions and block:
         sets = {f"__union{some}": [f"__n{i}" for i in block if some >> i & 1] for some in range(1, 2 ** len(block))}
         firms = firms.with_columns(
             **{name: sum(map(nw.col, kinds[1:]), nw.col(kinds[0])) for name, kinds in sets.items()}
         )
-        joined = [nw.col(name).max() for name in sets]
-    asked = {("__tied" + name, "__below" + name): name for name in summed.values()} if second else {}
-    asked |= {("__whole_tied", "__whole_below"): "__all"} if second_total else {}
-    by = workplace_by or ["__one"]
-    if asked:
-        firms = firms.with_columns(**{f"__top{name}": nw.col(name).max().over(*by) for name in asked.values()})
-    for (tied, lower), name in asked.items():
-        top = nw.col(name) == nw.col(f"__top{name}")
-        firms = firms.with_columns(
-            nw.when(top).then(nw.lit(1)).otherwise(nw.lit(0)).alias(tied),
-            nw.when(top).then(nw.lit(0)).otherwise(nw.col(name)).alias(lower),
-        )
-    return firms.group_by(*by).agg(
-        *joined,
-        *(each for tied, lower in asked for each in (nw.col(tied).sum(), nw.col(lower).max())),
-        nw.len().alias("__establishments"),
-        nw.col("__all").max(),
-        *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
-        *(nw.col(f"__n{i}").max().alias(f"__max{i}") for i in block),
-    )
+        maxima |= {name: name for name in sets}
+    seconds = {f"__second{name}": name for name in summed.values()} if second else {}
+    seconds |= {"__whole": "__all"} if second_total else {}
+    return grouped(firms, workplace_by or ["__one"], sums=summed, maxima=maxima, seconds=seconds)
 
 
 def _assemble(
@@ -311,7 +296,7 @@ def _assemble(
     total = columns("all")[:, 0]
     largest = columns("max")
     largest = largest if largest.shape[1] else total[:, None]
-    tied, whole = columns("tied"), columns("whole")
+    second, whole = columns("second"), columns("whole")
     return Cells(
         keys=keys,
         worker_by=worker_by,
@@ -321,6 +306,6 @@ def _assemble(
         largest_total=total,
         establishments=columns("establishments")[:, 0],
         unions=np.column_stack([np.zeros_like(total), joined]) if (joined := columns("union")).size else None,
-        second=np.where(tied > 1, largest, columns("below")) if tied.shape[1] else None,
-        second_total=np.where(whole[:, 0] > 1, total, whole[:, 1]) if whole.size else None,
+        second=second if second.shape[1] else None,
+        second_total=whole[:, 0] if whole.size else None,
     )

@@ -36,11 +36,47 @@ def tables_of(value: Any) -> Mapping[str, pa.Table]:
 
 def fingerprints(value: Any) -> dict[str, str]:
     """SHA-256 of the canonical bytes of each of a value's tables."""
-    return {name: hashlib.sha256(canonical(table)).hexdigest() for name, table in tables_of(value).items()}
+    return {name: _hash(table) for name, table in tables_of(value).items()}
 
 
 def canonical(table: pa.Table) -> bytes:
     """A table as an Arrow stream that depends on its columns and values only."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    _write(table, sink)
+    return bytes(sink.getvalue())
+
+
+def _hash(table: pa.Table) -> str:
+    """SHA-256 of the canonical bytes, which are hashed piece by piece and never held."""
+    import pyarrow as pa
+
+    sink = _Hashing()
+    with pa.PythonFile(sink, mode="w") as file:
+        _write(table, file)
+    return sink.whole.hexdigest()
+
+
+class _Hashing:
+    """A file that keeps the hash of what is written to it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.whole = hashlib.sha256()
+
+    def write(self, piece: bytes) -> int:
+        self.whole.update(piece)
+        return len(piece)
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _write(table: pa.Table, sink: Any) -> None:
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
@@ -56,11 +92,9 @@ def canonical(table: pa.Table) -> bytes:
             columns[name] = column.fill_null(empty if pa.types.is_string(column.type) else zero.cast(column.type))
             columns[f"{name} is there"] = column.is_valid()
     plain = pa.table({name: _whole(column) for name, column in columns.items()}).combine_chunks()
-    sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V5, compression=None)
     with pa.ipc.new_stream(sink, plain.schema, options=options) as stream:
         stream.write_table(plain)
-    return bytes(sink.getvalue())
 
 
 def _whole(column: Any) -> Any:
@@ -68,6 +102,14 @@ def _whole(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_nan(column), column_of(np.array([np.nan]))[0].cast(column.type), column)
-    return pa.concat_arrays([column, column.slice(0, 0)])
+    if pa.types.is_floating(column.type) and pc.any(absent := pc.is_nan(column)).as_py():
+        column = pc.if_else(absent, column_of(np.array([np.nan]))[0].cast(column.type), column)
+    return column if _alone(column) else pa.concat_arrays([column, column.slice(0, 0)])
+
+
+def _alone(column: Any) -> bool:
+    """Whether numbers fill their memory, so that there is nothing of a longer array around them."""
+    import pyarrow as pa
+
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return number and not column.offset and column.buffers()[1].size * 8 == len(column) * column.type.bit_width

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 ROUNDS = 100
 WHOLE = 10  # rounds of whole steps; then of halves
 LARGEST = 3.0  # standard deviation of effects on the scale of the link
-FARTHEST = 15.0  # linear predictors, less offsets, beyond which there is no estimate
+FARTHEST = 15.0  # linear predictors, less offsets, beyond which there is no estimate: for the mean exposure
 LONGEST = 2.0  # change of a linear predictor in one step
 CLOSE = 1e-7  # change of linear predictors where steps end
 TYPICAL = 0.1  # standard deviation of effects, on the scale of the link, that expected errors suppose
@@ -67,12 +67,17 @@ QUASI = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """The public rows, or cells of rows that are alike, with how often each counts and its offset."""
+    """The public rows, or cells of rows that are alike, with how often each counts and its offset.
+
+    Offsets are logarithms of shares of the mean exposure, whose own is `centre`: units of exposure, which are public,
+    move the constant and nothing else.
+    """
 
     rows: ModelRows = field(repr=False)
     weight: Vector = field(repr=False)
     offset: Vector = field(repr=False)
     group: Any = field(repr=False)
+    centre: float = 0.0
 
     @classmethod
     def of(cls, frame: AnyFrame, public: PublicDesign, exposure: str) -> PublicRows:
@@ -82,12 +87,13 @@ class PublicRows:
             weight = np.ones(rows.count)
             size = number_column(frame, exposure, "exposure", rows.count, positive=True) if exposure else weight
             offset = np.log(size)
+            centre = float(np.logaddexp.reduce(offset)) - np.log(rows.count) if exposure else 0.0
         else:
             rows = ModelRows(public.cells.count, public.cells.codes, {})
             one = INTERCEPT[0].monomial
             weight = public.cells.total(one, one)
-            offset = np.zeros(rows.count)
-        return cls(rows, weight, offset, public.group(rows.codes) if public.terms else None)
+            offset, centre = np.zeros(rows.count), 0.0
+        return cls(rows, weight, offset - centre, public.group(rows.codes) if public.terms else None, float(centre))
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,7 @@ def offer_family(
                 solution = solve_family(family, sums, origin, public, known, drawn=mechanism.sees_groups)
         except (np.linalg.LinAlgError, ArithmeticError, ValueError):
             solution = SolvedFamily(None, sums, 1.0)
-        return _private_fit(solution, drawn, guarantee, mechanism, public, request)
+        return _private_fit(solution, drawn, guarantee, mechanism, public, request, known.centre)
 
     return Offer(
         guarantee=guarantee,
@@ -222,6 +228,7 @@ def _private_fit(
     mechanism: moments.MomentNoise,
     public: PublicDesign,
     request: ModelRequest,
+    centre: float,
 ) -> PrivateFit:
     found, sums, names, restore = solution.estimate, solution.sums, group_names(public), public.origin.restore
     flags: list[Flag] = []
@@ -249,7 +256,8 @@ def _private_fit(
         )
     covariance = restore @ found.covariance @ restore.T
     placed = [effects[i] for i in range(len(effects))]
-    told = (drawn, guarantee, public, request, found.beta, placed, solution.dispersion, covariance, flags, notes)
+    centred = found.beta - centre * public.constant  # a rate of one unit of exposure, not of the mean exposure
+    told = (drawn, guarantee, public, request, centred, placed, solution.dispersion, covariance, flags, notes)
     return assembled(*told)
 
 

@@ -67,6 +67,19 @@ def test_without_groups_it_solves_the_likelihood_equations(response: str) -> Non
         assert abs((off * column).sum()) < 0.5  # responses are rounded to 2^14 steps, columns to 2^16
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-20, 1e7, 1e9, 1e300])
+def test_units_of_exposure_move_the_constant_alone(unit: float) -> None:
+    """Exposure is public: people or thousands of them are one model, and a large exposure is no far estimate."""
+    rows, asked = data(2000), FAMILIES["count"] | {"epsilon": 50, "seed": 4, "public": PUBLIC}
+    one = release_mixed("count ~ x + k + (1 | g)", rows, **asked)
+    other = release_mixed("count ~ x + k + (1 | g)", rows | {"size": unit * rows["size"]}, **asked)
+    assert other.beta[1:] == pytest.approx(one.beta[1:], rel=1e-6)
+    assert other.beta[0] == pytest.approx(one.beta[0] - np.log(unit), abs=1e-6)
+    assert other.variances == pytest.approx(one.variances, rel=1e-6)
+    assert list(other.se.values()) == pytest.approx(list(one.se.values()), rel=1e-6)
+    assert not any(flag.word == EMPTY for flag in other.flags)
+
+
 def test_dispersion_of_counts_widens_their_errors() -> None:
     asked = {"epsilon": 50, "public": PUBLIC, "seed": 1, **FAMILIES["count"]}
     plain, wide = (release_mixed("count ~ x", data(dispersed=each), **asked) for each in (False, True))

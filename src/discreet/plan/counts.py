@@ -215,8 +215,9 @@ class CountRequest:
         forms: dict[str, dict[Form, Any]] = {}
         tables = [*tables, *self.sums(tables)]
         for (place, _), table, moved in zip(self.places, tables, self._improved(tables), strict=True):
-            simple = self.basic(moved, labels)
-            forms[place] = {"research": table.to_arrow(), "basic": simple}
+            drawn = table.to_arrow()
+            simple = self.basic(moved, labels, drawn if moved.keys is table.keys else None)
+            forms[place] = {"research": drawn, "basic": simple}
         if isinstance(self.release, Counts):
             levels = self.queries[0].jobs.schema.hierarchy
             write_parents(folder, merged(table.lineage for table in tables), levels, self.source.output.formats)
@@ -277,9 +278,14 @@ class CountRequest:
             notes[f"{alone}{left_out} to the error."] = True
         return tuple(note for note, applies in notes.items() if applies)
 
-    def basic(self, moved: CountRelease, labels: Mapping[str, Mapping[str, str]]) -> pa.Table:
-        """The form for readers of a table that was made to agree: labels, rounded, without what rules leave out."""
-        table = basic(moved.to_arrow(), labels, round_to=self.rounding)
+    def basic(
+        self, moved: CountRelease, labels: Mapping[str, Mapping[str, str]], drawn: pa.Table | None = None
+    ) -> pa.Table:
+        """The form for readers of a table that was made to agree: labels, rounded, without what rules leave out.
+
+        `drawn` has the columns of its attributes, where they are at hand.
+        """
+        table = basic(moved.to_arrow(cells=drawn), labels, round_to=self.rounding)
         value = "count" if self.queries[0].magnitude is None else "sum"
         return rules.without_suppressed(table, self.release.suppress, {"quality": (value, "lower", "upper")})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.columns import column_of, doubles_of, integers_of
+from discreet.columns import doubles_of, every_so_many, integers_of
 from discreet.plan import rules
 from discreet.plan.outputs import read_parents
 from discreet.release.tables import column_names, read_table
@@ -27,9 +27,10 @@ def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
     kind = "parquet" if "parquet" in request.details["formats"] else "csv"
     found, level = [], float(request.release.level)
     for (place, _), query in zip(request.places, (*request.queries, *request.derived), strict=True):
-        attributes = [*query.workplace_by, *query.worker_by]
-        columns = [*attributes, "count" if query.magnitude is None else "sum", "lower", "upper", "quality"]
-        table = read_table(folder / place / f"{form}.{kind}", kind=kind, attributes=attributes, columns=columns)
+        by, numbers = query.workplace_by, ("count" if query.magnitude is None else "sum", "lower", "upper")
+        columns, coded = [*by, *numbers, "quality"], [*by, "quality"]
+        path = folder / place / f"{form}.{kind}"
+        table = read_table(path, kind=kind, attributes=by, columns=columns, coded=coded)
         domains = query.jobs.schema.worker_attributes
         levels = tuple(product(*(domains[name] for name in query.worker_by)))
         drawn, of = query in request.queries, query.magnitude
@@ -74,7 +75,8 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
     beside = ["establishments"] if query.establishments else []
     columns = [*query.workplace_by, *numbers, *sized, *beside]
-    table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
+    by = query.workplace_by
+    table = read_table(path, kind=path.suffix[1:], attributes=by, columns=columns, coded=by)
     value, *ends = (table[name] for name in numbers)
     count = doubles_of(value).astype(np.int64) if value.null_count else integers_of(value)
     lower, upper = (doubles_of(end).reshape(-1, query.levels) for end in ends)
@@ -82,7 +84,7 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None
     drawn = Drawn(count.reshape(-1, query.levels), largest, sizes.get("at_most"))
     return CountRelease(
-        keys=table.select(list(query.workplace_by)).take(column_of(np.arange(0, len(table), query.levels))),
+        keys=every_so_many(table.select(list(by)), query.levels),
         worker_by=query.worker_by,
         levels=tuple(product(*(domains[name] for name in query.worker_by))),
         counts=drawn.counts,

@@ -33,15 +33,24 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_table(
-    file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
+    file: Path | BinaryIO,
+    *,
+    kind: str,
+    attributes: Sequence[str],
+    columns: Sequence[str] | None = None,
+    coded: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text."""
+    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text.
+
+    Text of a Parquet file in the columns `coded` stays as it is kept there, in numbers and a list of words.
+    """
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
     if kind != "csv":
-        with pyarrow.parquet.ParquetFile(file) as found:  # `read_table` would load what reads folders of many files
+        # `read_table` of Arrow would load what reads folders of many files.
+        with pyarrow.parquet.ParquetFile(file, read_dictionary=[*coded]) as found:
             table = found.read(columns=columns)
         return table if columns is None else table.select(columns)
     types = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.columns import column_of, doubles_of, words_of
+from discreet.columns import column_of, doubles_of, every_so_many, words_of
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block
 from discreet.report.ranked import MOST, Mark, Ranked
@@ -79,7 +79,7 @@ class ShownTable:
         columns = ("count" if of is None else "sum", "lower", "upper")
         values, lower, upper = (doubles_of(table[name]).reshape(-1, kinds) for name in columns)
         flags = words_of(table["quality"]).reshape(-1, kinds)
-        keys = table.select(list(by)).take(column_of(np.arange(0, len(table), kinds)))
+        keys = every_so_many(table.select(list(by)), kinds)
         return cls(keys, worker_by, levels, values, lower, upper, flags, level, of, drawn)
 
     @property

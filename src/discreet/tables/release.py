@@ -93,20 +93,16 @@ class CountRelease(Result):
         """How much of each count is noise, by its interval: see `QUALITY`."""
         return quality(self.counts, self.lower, self.upper)
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self, *, cells: pa.Table | None = None) -> pa.Table:
         """One row per count: the attributes, `count` or `sum`, `lower`, `upper`, `quality`; `largest`, `at_most`.
 
-        An interval that lacks an end is none, and both are null.
+        An interval that lacks an end is none, and both are null. `cells` is such a table of the same cells, whose
+        columns of attributes need not be made again.
         """
         import pyarrow as pa
 
-        cells, d = self.counts.shape
-        columns: dict[str, Any] = {}
-        rows, kinds = (column_of(each) for each in (np.repeat(np.arange(cells), d), np.tile(np.arange(d), cells)))
-        for name in self.keys.column_names:
-            columns[name] = self.keys[name].combine_chunks().take(rows)
-        for i, name in enumerate(self.worker_by):
-            columns[name] = column_of_words([level[i] for level in self.levels]).take(kinds)
+        columns = self._attributes() if cells is None else {name: cells[name] for name in self.by}
+        d = self.counts.shape[1]
         columns[self.value] = column_of(self.counts.ravel())
         columns["lower"], columns["upper"] = both_ends(self.lower.ravel(), self.upper.ravel())
         columns["quality"] = quality_column(self.counts.ravel(), self.lower.ravel(), self.upper.ravel())
@@ -118,6 +114,16 @@ class CountRelease(Result):
             bound = np.repeat(self.at_most, d)
             columns["at_most"] = column_of(bound, missing=~np.isfinite(bound))
         return pa.table(columns)
+
+    def _attributes(self) -> dict[str, Any]:
+        """The cell and the kind of every count."""
+        (cells, d), columns = self.counts.shape, {}
+        rows, kinds = (column_of(each) for each in (np.repeat(np.arange(cells), d), np.tile(np.arange(d), cells)))
+        for name in self.keys.column_names:
+            columns[name] = self.keys[name].combine_chunks().take(rows)
+        for i, name in enumerate(self.worker_by):
+            columns[name] = column_of_words([level[i] for level in self.levels]).take(kinds)
+        return columns
 
     def tidy(self) -> pa.Table:
         """One row per count, in the columns of `discreet.results.COLUMNS`."""

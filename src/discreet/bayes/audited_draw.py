@@ -1,8 +1,9 @@
 """`release_audited_draw`: one draw from the whole posterior, variances included, as the LMM paper publishes it.
 
 Its epsilon is the figure of an audit (`audit_posterior`), which deletes every row of these data in turn: empirical,
-and no promise. The owner audits, and states the figure; the ledger is charged it and says that it is none. Only the
-draw is published: posterior deviations are confidential here, because they depend on responses.
+and no promise. The owner audits, and states the figure; nothing here compares it with an audit. The ledger is charged
+it and says that it is none. Only the draw is published: posterior deviations are confidential here, because they depend
+on responses. All responses within the bounds have a posterior, constant ones too: none is drawn from another law.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from discreet.arrays import Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior, read_prior
+from discreet.bayes.blmm.variance_prior import InverseGamma
 from discreet.bayes.draw_law import DrawLaw
 from discreet.bayes.draw_question import DrawQuestion, read_model, requested
 from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
-from discreet.errors import DiscreetError
-from discreet.formula.formula import Formula
+from discreet.errors import DiscreetError, FitError
+from discreet.lmm.estimate import collect, origin_of
+from discreet.lmm.gram import moments_of
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Interval, loss_of
 from discreet.lmm.private.shares import TYPICAL
@@ -44,9 +47,10 @@ if TYPE_CHECKING:
 
 GRID = 2.0**-40  # of normal draws
 STEP = 0.25  # of the lattice of log variances from which a pair is drawn, in their least deviations
+STATED = "Its epsilon was stated by whoever asked for the draw. It was not checked against an audit or the data"
 AUDITED = (
-    "Its epsilon is empirical: the largest change of the posterior of one effect when one row of these data is "
-    "deleted, in 20 bins. It is a figure about these data and about one effect at a time, not a promise"
+    "Meant is the figure of an audit: the largest change of the posterior of one effect when one row of these data is "
+    "deleted, in 20 bins. It is about these data and about one effect at a time, not a promise"
 )
 SUPPOSED = (
     f"If residuals and effects vary by {100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the "
@@ -74,9 +78,9 @@ def release_audited_draw(
     Parameters
     ----------
     formula, data : as for `mixed`; one random term such as (1 | county).
-    prior : as for `mixed`.
-    audited : the epsilon that `audit_posterior` found on these data, which the ledger is charged. The guarantee says
-        that it is empirical; `release_draw` has a proved one.
+    prior : as for `mixed`, with an inverse gamma law of the residual variance.
+    audited : the epsilon that `audit_posterior` found on these data, which the ledger is charged. It is taken as
+        stated: the guarantee says first that it is no promise and was not checked. `release_draw` has a proved one.
     public, bounds : as for `release_draw`.
     account, ledger, budget, dataset, name, seed : who pays and under which name, as for `release_mixed`.
 
@@ -94,6 +98,7 @@ def release_audited_draw(
     payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     spent, law, model = loss_of(audited, None), read_prior(prior), read_model(formula)
     law.refuse_unknown(("Residual", model.random[0].name))
+    _refuse_collapse(law)
     request = requested(model, spent, public=public, bounds=bounds, clip=None, account=account, seed=seed)
     return AuditedQuestion(payer, model, request, law)
 
@@ -108,19 +113,20 @@ class AuditedQuestion(DrawQuestion):
         """The draw as an offer, made from the public columns of `data`."""
         request = self.request
         frame, known = self.opened(data)
-        notes = (*request.notes(), AUDITED)
+        notes = (STATED, AUDITED, *request.notes())
         guarantee = Guarantee(request.unit, request.loss, basis="empirical", notes=notes)
         details = {
             "formula": known.model.text,
             "method": "audited posterior draw",
             **taken(request.unit, request.public),
             "prior": str(self.prior),
+            "epsilon_is": "stated by the caller, unchecked",
         }
         return Offer(
             guarantee=guarantee,
             details=details,
             expected=lambda: self._expected(known),
-            read=lambda nothing: _posterior(frame, known.model, self.prior),
+            read=lambda nothing: _posterior(frame, known, self.prior),
             draw=partial(_draw, public=known, prior=self.prior, guarantee=guarantee),
         )
 
@@ -142,16 +148,28 @@ class KnownPosterior:
     offset: Vector
 
 
-def _posterior(frame: AnyFrame, model: Formula, prior: Prior) -> KnownPosterior | None:
-    """The exact posterior; None if these responses have none that can be computed; nobody learns this."""
-    from discreet.lmm.estimate import mixed
+def _refuse_collapse(prior: Prior) -> None:
+    """Laws that do not vanish at zero: with them, constant responses have no posterior, and a refusal would tell."""
+    law = prior.of("Residual")
+    if not isinstance(law, InverseGamma):
+        raise FitError(
+            f"The prior of the residual variance is {law}.",
+            "A draw is of every posterior that responses may have; with constant ones, only an inverse gamma law "
+            "keeps this variance away from zero.",
+            "Leave the residual's prior out, or use an inverse gamma.",
+            about="prior",
+        )
 
+
+def _posterior(frame: AnyFrame, public: PublicDesign, prior: Prior) -> KnownPosterior | None:
+    """The exact posterior, from sums: constant responses have one too. None if algebra fails; nobody learns this."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell about the data
         try:
-            fit = mixed(model.text, frame)
-            origin, group = fit.origin, fit.random[0].group
-            found = PosteriorModel.of(fit.moments, prior, restore=origin.restore, offset=origin.offset, group=group)
+            cells, _, design, _ = collect(frame, public.model)
+            moments, group = moments_of(cells, design).keep(public.kept), design.random[0].term.name
+            origin = origin_of(cells, moments.XX, design, public.kept)
+            found = PosteriorModel.of(moments, prior, restore=origin.restore, offset=origin.offset, group=group)
             return KnownPosterior(found, Posterior.of(found).lattice.nodes(STEP), origin.restore, origin.offset)
         except (DiscreetError, ArithmeticError, ValueError):  # NumPy's LinAlgError is one
             return None

@@ -56,6 +56,8 @@ class Guarantee:
     def definition(self) -> str:
         """The definition's name with its parameters, as the literature writes them."""
         amounts = ", ".join(f"{name}={value}" for name, value in _amounts(self))
+        if self.basis == "empirical":
+            return f"an empirical figure ({amounts}), which is not differential privacy"
         if isinstance(self.unit, Establishments):
             exchanged = " with substitution" * self.unit.substitution
             capped = "" if self.magnitude is None else f" for {self.magnitude[0]} with the cap {self.magnitude[1]:,}"
@@ -73,6 +75,8 @@ class Guarantee:
         if self.caution:
             return f"NOT PRIVATE. {self.caution}. {self._claim()}"
         if not self.private:
+            if self.basis == "empirical":
+                return f"NOT PRIVATE: the noise was seeded. {self._claim()}"
             return f"NOT PRIVATE: the noise was seeded; without the seed it would have been {self._claim()}"
         return self._claim()
 
@@ -82,6 +86,8 @@ class Guarantee:
             effect = f": no event becomes more than {odds(self.loss.epsilon)} times as likely"
         ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""
+        if self.basis == "empirical":
+            return f"NO PROMISE: {self.definition}{notes}."
         claimed = (
             "NOT PROVED FOR THE WHOLE RELEASE: only claimed, as published, is " if self.basis == "as published" else ""
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.bayes.audited_draw import release_audited_draw
+from discreet.bayes.audited_draw import STATED, release_audited_draw
 from discreet.errors import DiscreetError
 from discreet.noise.source import SeededSource
 from faults_of import about
@@ -52,7 +52,11 @@ def test_the_ledger_is_charged_what_was_audited_and_says_that_it_is_empirical(tm
     paid = {"ledger": tmp_path / "book.db", "budget": 10, "dataset": "panel", "name": "one"}
     drawn = release_audited_draw(FORMULA, data, **(ASK | {"audited": stated}), **paid)
     assert drawn.guarantee.basis == "empirical" and drawn.entry.loss == dc.Pure(stated)
-    assert "not a promise" in str(drawn.guarantee)
+    said = str(drawn.guarantee)
+    assert "not a promise" in said and "times as likely" not in said
+    assert said.startswith(f"NO PROMISE: {drawn.guarantee.definition}. {STATED}")
+    assert "not differential privacy" in drawn.guarantee.definition
+    assert drawn.entry.payload["details"]["epsilon_is"] == "stated by the caller, unchecked"
     assert drawn.to_dict()["deviations"] == {} and "deviation" not in drawn.summary()
     assert drawn.tidy(levels=True)["std_error"].null_count == 10
 
@@ -78,6 +82,21 @@ def test_draws_are_as_far_off_as_check_reports_from_the_public_columns() -> None
     assert np.sqrt(np.mean(np.square(effects))) == pytest.approx(1, rel=0.15)
 
 
+@pytest.mark.parametrize("level", [0.0, 0.3, 1.0, 2.0])
+def test_constant_responses_have_their_own_posterior(level: float) -> None:
+    """One row must not decide whether the posterior or the prior is drawn from: the limit of nearly constant ones."""
+    data, count = panel(), 300
+    nearly = dc.mixed(FORMULA, data | {"y": level + 1e-7 * data["y"]}, prior=PRIOR)
+    offer = release_audited_draw.ask(FORMULA, **ASK).offer(data | {"y": np.full(120, level)})
+    reading, source = offer.read(None), SeededSource(3)
+    found = [offer.draw(reading, source) for _ in range(count)]
+    for name in ("(Intercept)", "x"):
+        law, drawn = nearly.coefficient(name), np.array([each.fixed[name] for each in found])
+        assert np.abs(np.sort(law.cdf(drawn)) - (np.arange(count) + 0.5) / count).max() < 2 / np.sqrt(count)
+    u = np.array([each.effects["g"]["g3"] for each in found])
+    assert np.abs(np.sort(nearly.effect("g3").cdf(u)) - (np.arange(count) + 0.5) / count).max() < 2 / np.sqrt(count)
+
+
 def test_responses_that_have_no_posterior_stop_nothing() -> None:
     data = panel()
     for y in (np.full(120, 1.0), np.full(120, np.nan), np.where(np.arange(120) == 3, np.inf, 1e300)):
@@ -96,7 +115,13 @@ def test_algebra_that_fails_on_some_responses_stops_nothing(monkeypatch: pytest.
 
 def test_refusals() -> None:
     data = panel()
-    for change, of in (({"audited": 0}, "epsilon"), ({"prior": {"nu": 0}}, "prior"), ({"public": ["x"]}, "public")):
+    collapsing = {"prior": dc.Prior(variances={"Residual": "half-t(3, 0.5)"})}
+    for change, of in (
+        ({"audited": 0}, "epsilon"),
+        ({"prior": {"nu": 0}}, "prior"),
+        (collapsing, "prior"),
+        ({"public": ["x"]}, "public"),
+    ):
         with pytest.raises(DiscreetError, check=about(of)):
             release_audited_draw(FORMULA, data, **(ASK | change))
     with pytest.raises(DiscreetError, check=about("formula")):

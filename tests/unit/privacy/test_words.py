@@ -108,3 +108,11 @@ def test_notes_are_kept_and_stored() -> None:
     assert stored["notes"] == ["rounded", "non-negative"]
     assert str(guarantee.noted("shrunk")).endswith(". rounded. non-negative. shrunk.")
     assert stored["basis"] == "as published" and stored["loss"] == {"epsilon": "1", "delta": "1/1000000"}
+
+
+def test_an_empirical_figure_has_no_words_of_differential_privacy() -> None:
+    said = str(Guarantee(Rows(0, 1), Pure("0.01"), basis="empirical", notes=("It was measured",)))
+    assert said.startswith("NO PROMISE: ") and said.endswith("It was measured.")
+    assert "times as likely" not in said and "not differential privacy" in said and "0.01" in said
+    seeded = str(Guarantee(Rows(0, 1), Pure("0.01"), basis="empirical", private=False))
+    assert seeded.startswith("NOT PRIVATE") and "NO PROMISE" in seeded and "would have been" not in seeded

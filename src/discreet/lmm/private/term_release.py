@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.errors import Unidentified
+from discreet.errors import FitError, Unidentified
 from discreet.lmm.origin import basis
 from discreet.lmm.private import moments
 from discreet.lmm.private.arrow import TermEstimate, TermSums, evaluate_terms, sources_of_terms
@@ -38,11 +38,14 @@ from discreet.release.offer import Offer
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
 
+SMALLEST, LARGEST = 1e-8, 1e12  # root mean squares of columns of slopes
+
 
 def offer_terms(
     frame: AnyFrame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
 ) -> Offer[None, moments.ExactStatistics, PrivateFit]:
     """Noisy sums of every column of every random term, beside those of the fixed part."""
+    _refuse_units(public)
     units, by = units_of(frame, public), request.together
     squared = isinstance(request.loss, Concentrated)
     reach = Reach.of_groups(frame, public, units, by, squared=squared) if by else Reach.of_rows(public, units)
@@ -229,6 +232,23 @@ def _with_doubt(own: Matrix, variances: Matrix) -> Matrix:
     at = np.arange(own.shape[1])
     spread[:, at, at] = variances
     return np.asarray(spread)
+
+
+def _refuse_units(public: PublicDesign) -> None:
+    """Columns of slopes so small or so large that their variances, and those of intercepts, share no digits."""
+    assert public.others is not None
+    for i, random in enumerate(public.design.random):
+        squares = public.others.sizes(i).sum(axis=0) / public.rows
+        for name, size in zip(random.names, np.sqrt(squares).tolist(), strict=True):
+            if size and not SMALLEST <= size <= LARGEST:  # a column of zeros has no slopes, in any unit
+                raise FitError(
+                    f"The random slopes of {name!r} in {random.term} are of a column whose root mean square is "
+                    f"{size:.2g}.",
+                    f"Private slopes are of columns between {SMALLEST:g} and {LARGEST:g}: beyond, doubles do not hold "
+                    "their variances beside those of intercepts.",
+                    "Give the column in another unit, near 1. Nothing was spent.",
+                    about="formula",
+                )
 
 
 def _refuse_unsolvable(nothing: TermSums, public: PublicDesign, sigma2: float, variances: Vector) -> None:

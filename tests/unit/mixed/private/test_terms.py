@@ -257,3 +257,15 @@ def test_sums_that_cost_more_than_they_tell_are_not_drawn_and_this_is_said_befor
     assert {flag.group for flag in fit.flags if flag.word == "not measured"} == {"g", "Residual"}
     assert not fit.effects["g"].values.any() and fit.effects["h"].values.any()
     assert "not measured" not in str(release_mixed.check(formula, data, epsilon=50, **asked))
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-60, 1e-10, 1e14, 1e60, 1e80])
+@pytest.mark.parametrize("split", [None, {"groups": "1/2", "fixed": "1/4", "squares": "1/4"}])
+def test_slopes_of_columns_in_extreme_units_are_refused_before_paying(
+    unit: float, split: dict[str, str] | None
+) -> None:
+    data = panel()
+    asked: dict[str, Any] = {"epsilon": 4, "public": ["x", "g"], "bounds": (0, 9), "split": split, "seed": 1}
+    with pytest.raises(FitError, check=about("formula", naming=("x",))):
+        release_mixed.check("y ~ x + (x | g)", data | {"x": unit * data["x"]}, **asked)
+    assert np.isfinite(release_mixed("y ~ x + (x | g)", data | {"x": 1e6 * data["x"]}, **asked).beta).all()

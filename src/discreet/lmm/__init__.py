@@ -44,6 +44,7 @@ ratios     fits beside each other: likelihood-ratio tests of nested models
 refits     exact refits without a row or a group, thousands at a time
 reml       profiled REML and ML criteria of a model with one random intercept, for one data set or thousands at once
 residuals  laws of residuals beyond one variance: a variance for each stratum, or autoregression within series
+scales     sizes of responses, columns and weights that doubles cannot compute with: refused before a fit
 solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
 sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes; their gradients
 start      where the search over theta begins: every effect alone

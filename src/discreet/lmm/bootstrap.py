@@ -29,6 +29,7 @@ from discreet.lmm.offsets import offset_of
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.prediction import parts as parts_of_rows
 from discreet.lmm.residuals import Autoregression, Strata
+from discreet.lmm.scales import refuse_squares
 from discreet.lmm.solution import solve, solve_gram
 from discreet.lmm.sparse import Gram
 from discreet.progress import Progress, silent
@@ -98,6 +99,7 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
     own = y - offset_of(fit, rows=rows.count)
     parts, held, weights, reml = with_response(fit, y), fit.residual, fit.weights, fit.method == "REML"
     statistics: Moments | Gram = parts[0]
+    refuse_squares(float(y @ y) / len(y), [("", 1.0)])
     if held is not None:
         solution, free = solve_parts(parts, held.law, reml=reml)
         statistics = combined(parts, held.law.weights(free).of_parts)

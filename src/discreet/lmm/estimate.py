@@ -28,6 +28,7 @@ from discreet.lmm.origin import Origin, origin
 from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.reml import independent
 from discreet.lmm.residuals import Fitted, ResidualLaw, Strata, read_series, read_strata
+from discreet.lmm.scales import refuse_scales, refuse_vanished
 from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
 from discreet.progress import Progress, part, silent
@@ -88,6 +89,8 @@ def mixed(
     refuse_wide(design)
     progress("sums of products", 0.1)
     statistics = _statistics(cells, design, weighted=weight is not None)
+    refuse_scales(statistics, design, weights=weight)
+    refuse_vanished(statistics, design, rows=rows, frame=frame)
     least = np.zeros(len(design.names))
     if apart := told_apart(design, statistics.joint[:-1, :-1]):
         least = R_TOLERANCE**2 * np.diag(statistics.joint)[:-1]

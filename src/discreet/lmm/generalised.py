@@ -21,11 +21,12 @@ from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.general_inference import FittedRows
 from discreet.lmm.general_precision import effect_variances
 from discreet.lmm.laplace import Problem, Term, mode
-from discreet.lmm.likelihood import ABSENT, maximise
+from discreet.lmm.likelihood import ABSENT, is_stuck, maximise
 from discreet.lmm.matrix import dense
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
+from discreet.lmm.scales import refuse_columns, refuse_weights
 from discreet.lmm.solution import BOUNDARY, ORDER
 from discreet.progress import Progress, part, silent
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 MOST_POINTS = 100  # of the quadrature
 SINGULAR = "boundary (singular) fit: a variance is zero or a correlation is one"
 NO_ZEROS = "no extra zeros: the likelihood is highest without them, so estimates are those of the family without them"
+FLAT_TOP = (
+    "a group's effects have a flat top at these estimates, where Laplace's approximation of the likelihood has no bound: "
+    "no search ended elsewhere, and the log-likelihood says nothing; try points=15 or fewer parameters"
+)
 NO_ERRORS = (
     "no standard errors: the likelihood is not curved downwards in every direction at the estimates. "
     "Use profiles, confint(), or fewer terms"
@@ -95,6 +100,8 @@ def generalised(
     shown = None if exposure is None else number_column(frame, exposure, "exposure", rows.count, positive=True)
     weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
     refuse_values(law, y)
+    if weight is not None:
+        refuse_weights(law.name, weight)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
     progress(ORDER, 0.1)
@@ -143,6 +150,8 @@ def estimates(
     notes = [*_notes_of_shares(law, problem.y, problem.weights), *notes]
     if law.inflated and own[-1] == ABSENT:
         notes.append(NO_ZEROS)
+    elif law.inflated and points == 1 and is_stuck(problem, beta, theta, own):
+        notes.append(FLAT_TOP)
     if not _is_covariance(fixed):
         fixed = np.full_like(fixed, np.nan)
         notes.append(NO_ERRORS)
@@ -265,6 +274,11 @@ def _problem(
             remedy="Give it in a larger unit, such as millions.",
             about="formula",
         )
+    for names, columns in (
+        (design.names, X),
+        *((term.names, Z) for term, Z in zip(design.random, random, strict=True)),
+    ):
+        refuse_columns(names, columns)
     kept = independent(XX)
     own = np.eye(X.shape[1])[kept]
     if len(kept) < X.shape[1]:

@@ -69,8 +69,9 @@ class Satterthwaite:
     def __init__(self, fit: MixedFit) -> None:
         gram, scales = standardised(gram_of_fit(fit))
         T = [t * s[:, None] for t, s in zip(fit.solution.triangles, scales, strict=True)]
-        self.fit, self.gram = fit, gram
-        self.at = np.append(np.concatenate([t.T[sparse.by_columns(len(t))] for t in T]), np.sqrt(fit.sigma2))
+        unit = 2.0 ** np.rint(np.log2(fit.sigma2) / 2)  # degrees of freedom do not depend on the response's unit
+        self.fit, self.unit, self.gram = fit, float(unit), _held(gram, np.zeros(gram.p), np.eye(gram.p), unit=1 / unit)
+        self.at = np.append(np.concatenate([t.T[sparse.by_columns(len(t))] for t in T]), np.sqrt(fit.sigma2) / unit)
 
     def _slope(self, at: Vector) -> Vector:
         """Slopes of the deviance in theta and sigma."""
@@ -106,7 +107,7 @@ class Satterthwaite:
         return np.array(ends) / (2 * np.diag(self.steps)[:, None, None])
 
     def df(self, contrast: Vector) -> float:
-        variance = float(contrast @ self.fit.covariance @ contrast)
+        variance = float(contrast @ (self.fit.covariance / self.unit**2) @ contrast)
         slope = np.einsum("kij,i,j->k", self.moved, contrast, contrast)
         spread = float(slope @ self.known @ slope)
         return 2 * variance**2 / spread if spread > 0 else np.inf
@@ -175,9 +176,9 @@ def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, fl
     return ends[0], ends[1]
 
 
-def _held(gram: Gram, fixed: Vector, free: Matrix) -> Gram:
-    """The model of y - X fixed with the columns X free."""
+def _held(gram: Gram, fixed: Vector, free: Matrix, *, unit: float = 1.0) -> Gram:
+    """The model of y - X fixed, times a unit, with the columns X free."""
     M = np.zeros((len(fixed) + 1, free.shape[1] + 1))
-    M[:-1, :-1], M[:-1, -1], M[-1, -1] = free, -fixed, 1.0
+    M[:-1, :-1], M[:-1, -1], M[-1, -1] = free, -fixed, unit
     found = replace(gram, Zxy=tuple(zxy @ M for zxy in gram.Zxy), joint=M.T @ gram.joint @ M)
     return gram.lend(found)

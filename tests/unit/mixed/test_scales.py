@@ -1,0 +1,94 @@
+"""Units: estimates do not depend on them, and sizes that doubles cannot square twice are refused in words."""
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.errors import DiscreetError, FitError
+from discreet.lmm.fit import MixedWarning
+
+FORMULAS = ("y ~ x + (1 | g)", "y ~ x + (x | g)", "y ~ x + (x | g) + (1 | h)")
+SEARCH = 1e-4  # what the last step of a search leaves of a variance; a power of two changes no digit before it
+
+
+def columns(**factors: float) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    g, h, x = rng.integers(0, 12, 240), rng.integers(0, 8, 240), rng.normal(size=240)
+    slopes, groups = 0.7 * rng.normal(size=12), rng.normal(size=12)
+    y = 1 + 0.5 * x + groups[g] + slopes[g] * x + 0.5 * rng.normal(size=8)[h] + rng.normal(size=240)
+    found: dict[str, Any] = {"y": y, "x": x, "w": np.ones(240), "n": rng.poisson(2, 240), "t": np.arange(240)}
+    for name, factor in factors.items():
+        found[name] = found[name] * factor
+    return found | {"g": [f"g{i}" for i in g], "h": [f"h{i}" for i in h]}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize("power", [-200, -40, 40, 200])
+def test_estimates_and_degrees_of_freedom_do_not_depend_on_the_unit(formula: str, power: int) -> None:
+    """Degrees of freedom of a response in units of 1e12 were those of another model."""
+    plain, unit = dc.mixed(formula, columns()), 2.0**power
+    for name, moved in (("y", {"y": unit}), ("x", {"x": unit})):
+        fit = dc.mixed(formula, columns(**moved))
+        y, x = (unit, 1.0) if name == "y" else (1.0, unit)
+        assert fit.fixed["x"] / y * x == pytest.approx(plain.fixed["x"], rel=SEARCH)
+        assert fit.sigma2 / y**2 == pytest.approx(plain.sigma2, rel=SEARCH)
+        assert fit.random[0].covariance[0, 0] / y**2 == pytest.approx(plain.random[0].covariance[0, 0], rel=SEARCH)
+        assert fit.tests()["x"].df == pytest.approx(plain.tests()["x"].df, rel=SEARCH)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+@pytest.mark.parametrize(
+    ("factors", "about"),
+    [
+        *(({"y": factor}, "formula") for factor in (1e77, 1e160, 1e-80, 1e-140, 1e-300)),
+        *(({"x": factor}, "formula") for factor in (1e77, 1e160, 1e-80, 1e-160, 1e-300)),
+        *(({"w": factor}, "weights") for factor in (1e160, 1e200, 1e-200)),
+        ({"x": 1e-45, "y": 1e45}, "formula"),
+    ],
+)
+def test_sizes_that_doubles_cannot_compute_with_are_refused(formula: str, factors: dict, about: str) -> None:
+    """Before, there were wrong variances, raw overflows, or a column was called a combination of others."""
+    doors: list[dict[str, Any]] = [{"weights": "w"}] if "w" in factors else [{}, {"family": "gaussian"}]
+    if "w" not in factors and formula == FORMULAS[0]:
+        doors += [{"residual_by": "h"}, {"series": "g", "time": "t"}, {"prior": {"V": 0.1, "nu": 12}}]
+    for asked in doors:
+        with pytest.raises(FitError) as caught:
+            dc.mixed(formula, columns(**factors), **asked)
+        assert caught.value.about == about
+        assert "for a double" in str(caught.value)
+
+
+@pytest.mark.parametrize("factors", [{"x": 1e-300}, {"x": 1e-160}, {"x": 1e77}, {"y": 1e77}, {"y": 1e-80}])
+def test_sizes_are_refused_where_an_engine_has_the_rows(factors: dict) -> None:
+    data = duckdb.connect().from_arrow(pa.table(columns(**factors)))
+    for formula in FORMULAS:
+        with pytest.raises(FitError) as caught:
+            dc.mixed(formula, data)
+        assert caught.value.about == "formula"
+
+
+def test_a_column_of_zeros_is_still_dropped() -> None:
+    with pytest.warns(MixedWarning, match="dropped: x"):
+        assert dc.mixed("y ~ x + (1 | g)", columns(x=0.0)).dropped == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("factors", "about"), [({"w": 1e100}, "weights"), ({"w": 1e-30}, "weights"), ({"x": 1e-300}, "formula")]
+)
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+def test_counts_whose_weights_or_columns_are_beyond_doubles_are_refused(family: str, factors: dict, about: str) -> None:
+    """Weights of 1e100 gave back the variances that the search starts from."""
+    with pytest.raises(DiscreetError) as caught:
+        dc.mixed("n ~ x + (1 | g)", columns(**factors), family=family, weights="w")
+    assert caught.value.about == about
+
+
+def test_a_refit_refuses_responses_beyond_doubles() -> None:
+    data = columns()
+    fit = dc.mixed("y ~ x + (1 | g)", data)
+    with pytest.raises(FitError):
+        fit.refit(data["y"] * 1e100)

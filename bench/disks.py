@@ -55,7 +55,9 @@ def compare(*, quick: bool) -> Comparison:
 
 
 class Disk:
-    """A disk of its own at `place`."""
+    """A disk of its own at `place`; `keeps` if all that can be read when it is looked at is there afterwards."""
+
+    keeps = True
 
     def __init__(self, scratch: Path) -> None:
         self.scratch, self.place = scratch, scratch / "disk"
@@ -79,7 +81,13 @@ class Disk:
 
 
 class Image(Disk):
-    """A file that is mounted as ext4; an error makes it read-only."""
+    """A file that is mounted as ext4; an error makes it read-only.
+
+    Linux 6.18 acknowledges the one sync that is under way at the error and loses what it wrote, in 5 of 60 files that
+    were written and synced line by line, without discreet. Until the repair that line can still be read.
+    """
+
+    keeps = False
 
     def make(self) -> None:
         image = self.scratch / "image"
@@ -105,7 +113,9 @@ class Image(Disk):
 
 
 class Cut(Image):
-    """The same, without power from an instant on."""
+    """The same, without power from an instant on; it is looked at when the power is back."""
+
+    keeps = True
 
     def fail(self, chance: random.Random) -> None:
         place = os.open(self.place, os.O_RDONLY)
@@ -153,24 +163,29 @@ def suffered(accident: str, scratch: Path, runner: Runner, chance: random.Random
         found = [] if code in (0, 2) else [f"a run ended with {code}: {said[-1:]}"]
         if isinstance(disk, Cut):
             disk.repair()
-        before = looked_at(folder, scratch, found)
+        seen, paid = looked_at(folder, scratch, found)
+        before = seen if disk.keeps else shown(seen, scratch / "copy" / "out")
         begun_with = [line.split()[2] for line in said if re.match(r"\d+ release ", line)]
-        lost = [name for name in begun_with[:-1] if name not in before[0]]  # the next one had begun: these were shown
+        lost = [name for name in begun_with[:-1] if name not in before]  # the next one had begun: these were shown
         found += [f"{name} was published and is lost" for name in lost]
         if not isinstance(disk, Cut):
             disk.repair()
-        paid = accidents.charged(folder)
-        if paid < before[1]:
-            found.append(f"{before[1]} charges were made and {paid} are left")
+        left, least = accidents.charged(folder), paid if disk.keeps else len(before)
+        if left < least:
+            found.append(f"{least} charges were made and {left} are left")
+        found += accidents.faults(folder)
         runner.start(plan)
         code, said = runner.wait()
-        found += (
-            accidents.unfinished(folder, before[0]) if code == 0 else [f"resumed, it ended with {code}: {said[-1:]}"]
-        )
+        found += accidents.unfinished(folder, before) if code == 0 else [f"resumed, it ended with {code}: {said[-1:]}"]
         disk.remove()
         row["faults"] += len(found)
         row["found"] += [f"{turn}: {fault}" for fault in found]
     return row
+
+
+def shown(seen: Mapping[str, dict[str, str]], out: Path) -> dict[str, dict[str, str]]:
+    """Those of the publications in a ledger that anybody can see: a folder is renamed when its line is on disk."""
+    return {name: files for name, files in seen.items() if (out / name).exists()}
 
 
 def looked_at(folder: Path, scratch: Path, found: list[str]) -> tuple[dict[str, dict[str, str]], int]:

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from bench import accidents, reliability
+from bench import accidents, disks, reliability
 from bench.comparison import Comparison
 from tests.engines import programme
 
@@ -87,6 +87,18 @@ def test_a_charge_too_many_and_a_change_of_what_was_fixed_are_noticed(ended: Pat
         ledger.charge(dataset="jobs", unit=Establishments(alpha="0.1"), release="sexes again", loss=Pure(2))
     assert accidents.faults(folder) == []
     assert len(accidents.unfinished(folder, fixed)) == 1
+
+
+def test_after_a_disk_that_lies_only_what_was_shown_must_be_there(ended: Path, tmp_path: Path) -> None:
+    folder = accidents.copied(ended, tmp_path / "copy")
+    shutil.rmtree(folder / "out" / "sexes")
+    fixed = accidents.published(folder)
+    assert disks.shown(fixed, folder / "out").keys() == fixed.keys() - {"sexes"}
+    assert {kind: make(tmp_path).keeps for kind, make in disks.KINDS.items()} == {
+        "the disk is full": True,
+        "the disk turns read-only": False,
+        "the power is cut": True,
+    }
 
 
 def test_the_page_says_what_was_measured_and_what_was_not() -> None:

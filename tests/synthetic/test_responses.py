@@ -229,6 +229,17 @@ def test_exposures_that_families_cannot_have_are_refused() -> None:
         dc.synthetic_responses(released("count"), events() | {"people": np.full(6000, 1e18)}, exposure="people")
 
 
+@pytest.mark.parametrize("size", [1e16, 1e19, 1e300])
+def test_counts_too_large_for_whole_numbers_are_refused(fit: PrivateFit, size: float) -> None:
+    """They were -2^63, or an error of NumPy's."""
+    with pytest.raises(DataError, check=about("exposure")):
+        dc.synthetic_responses(released("yes"), events() | {"people": np.full(6000, size)}, exposure="people")
+    with pytest.raises(DataError, check=about("exposure")):
+        dc.synthetic_responses(fit, flows() | {"employment": np.full(4000, size)}, exposure="employment")
+    drawn = dc.synthetic_responses(fit, flows() | {"employment": np.full(4000, 1e15)}, exposure="employment")
+    assert 0 <= drawn["jcr_count"].to_numpy().min() <= drawn["jcr_count"].to_numpy().max() <= 2e15
+
+
 def test_a_release_without_an_estimate_has_no_responses() -> None:
     fit = released("count")
     with pytest.raises(DataError, check=about("release")):

@@ -270,6 +270,16 @@ def _refuse_size(known: PublishedModel, exposure: str | None, size: Vector | Non
             "Name a column of whole numbers, or leave it out.",
             about="exposure",
         )
+    if known.family == "poisson" or size is None:
+        return
+    largest = 1.0 if known.family == "binomial" else max(abs(bound) for bound in known.bounds)
+    if (size > MOST_EVENTS / largest).any():
+        raise DataError(
+            (Argument("exposure", exposure), f" makes counts above {MOST_EVENTS:.0e} possible."),
+            "Counts are whole numbers, and doubles do not tell such large ones apart.",
+            "Name a column of smaller numbers, in a larger unit, or leave it out.",
+            about="exposure",
+        )
 
 
 def _refuse_large(mean: Vector) -> None:

@@ -156,7 +156,9 @@ class Spark:
         self._kept.clear()
         if self._ours:
             try:
-                self.session.stop()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that Java has ended
+                    self.session.stop()
             except Exception as error:
                 if not self.lost(error):
                     raise

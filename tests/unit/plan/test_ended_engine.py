@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +35,7 @@ class Session:
         self._jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=self)))
 
     def stop(self) -> None:
+        warnings.warn("Unable to cleanly shutdown Spark JVM process.", RuntimeWarning, stacklevel=1)
         raise self.error
 
     def currentTimeMillis(self) -> int:  # noqa: N802 (Java's name)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.blmm.variance_prior import LARGEST, SMALLEST
 from discreet.bayes.draw_law import GRID, DrawLaw
 from discreet.bayes.draw_question import DrawQuestion, read_model, requested
 from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
@@ -46,6 +47,7 @@ PROOF = "docs/proofs/posterior-draw.md"
 DECLARED = "If the declared variances are those of the data"
 CHUNK = 65_536  # rows whose leverage is computed together
 LEAST_POWER = 1e-9
+MOST_STEPS = 2.0**60  # of sums and of noise, so that they are whole numbers of 64 bits
 FINE = 10**6  # a price is a whole number of millionths, rounded up
 
 
@@ -102,7 +104,7 @@ def release_draw(
     if not (_positive(sd)):
         raise FitError(
             (Argument("sd", sd), " is no deviation of a prior."),
-            "Any positive finite number is possible; a flat prior is none.",
+            f"Any number from {SMALLEST:g} to {LARGEST:g} is possible; a flat prior is none.",
             "Use the size that a coefficient may well have.",
             about="sd",
         )
@@ -112,7 +114,7 @@ def release_draw(
 
 
 def _positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and SMALLEST <= value <= LARGEST
 
 
 def _declared(variances: Any, group: str) -> tuple[float, float]:
@@ -120,7 +122,7 @@ def _declared(variances: Any, group: str) -> tuple[float, float]:
     if not isinstance(variances, Mapping) or set(variances) != wanted or not all(map(_positive, variances.values())):
         raise FitError(
             (Argument("variances", variances), " does not declare the variances."),
-            f"They are positive numbers for 'Residual' and {group!r}.",
+            f"They are numbers from {SMALLEST:g} to {LARGEST:g} for 'Residual' and {group!r}.",
             f"Use {{'Residual': 0.03, {group!r}: 0.01}} with the values that are known.",
             about="variances",
         )
@@ -186,6 +188,7 @@ def _calibrated(frame: AnyFrame, public: PublicDesign, units: Units, asked: Decl
         return max(tried.rho(group, columns, reach=reach, slack=slack) for group, columns in sizes)
 
     limit = float(asked.request.loss.rho) if isinstance(asked.request.loss, Concentrated) else math.inf
+    _refuse_far(law, asked, HALF * step * bounds)
     full = price(1.0)
     if not asked.limited or full <= limit:
         return law, full
@@ -200,7 +203,33 @@ def _calibrated(frame: AnyFrame, public: PublicDesign, units: Units, asked: Decl
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if price(math.exp(middle)) <= limit else (low, middle)
-    return replace(law, power=math.exp(low)), price(math.exp(low))
+    wider = replace(law, power=math.exp(low))
+    _refuse_far(wider, asked, HALF * step * bounds)
+    return wider, price(wider.power)
+
+
+def _refuse_far(law: DrawLaw, asked: DeclaredQuestion, sums: Vector) -> None:
+    """Refuse variances beside which rounded responses are coarse, or sums and noise are no whole numbers of 64 bits."""
+    step = asked.request.scale.step
+    with np.errstate(all="ignore"):
+        try:
+            first, second = law.turns
+            largest = np.abs(first) @ sums + np.abs(second) @ (HALF * step * law.n)
+            parts = (largest / GRID, np.sqrt(law.own) / step, *law.deviations())
+            fits = all(bool((np.isfinite(part) & (part < MOST_STEPS)).all()) for part in parts)
+        except np.linalg.LinAlgError:
+            fits = False
+    if not fits or law.residual < step**2:
+        raise FitError(
+            (
+                Argument("variances", {"Residual": law.residual, asked.model.random[0].name: law.group}),
+                " are too far from the range of responses.",
+            ),
+            f"Responses are rounded to steps of {step:.2g}; a residual variance is at least {step**2:.2g}, and "
+            "variances and the prior are near the squares of what responses and coefficients may be.",
+            "Declare other variances or another sd, or narrow the range of responses. Nothing was spent.",
+            about="variances",
+        )
 
 
 def _public_rows(frame: AnyFrame, public: PublicDesign) -> ModelRows:

@@ -140,3 +140,19 @@ def test_smaller_power_widens_every_deviation() -> None:
 
 def test_public_name() -> None:
     assert dc.release_draw is release_draw
+
+
+@pytest.mark.parametrize("rho", [None, "1/100"])
+def test_variances_that_no_arithmetic_holds_beside_the_responses_are_refused_before_paying(rho: str | None) -> None:
+    """Below the square of a step, rounding of responses is wider than the posterior; farther off, integers overflow."""
+    step = 2 / 2**14
+    extremes = ((1e-300, 1e-300), (1e-40, 1e-40), (0.9 * step**2, 0.02), (0.04, 1e-60), (1e300, 0.02), (1e90, 1e90))
+    for residual, group in extremes:
+        far = {"variances": {"Residual": residual, "g": group}, "rho": rho}
+        with pytest.raises(DiscreetError, check=about("variances")):
+            release_draw.check(FORMULA, panel(), **(ASK | far))
+    for sd in (1e-300, 1e300):
+        with pytest.raises(DiscreetError, check=about("sd")):
+            release_draw.check(FORMULA, panel(), **(ASK | {"sd": sd, "rho": rho}))
+    near = {"variances": {"Residual": 1.1 * step**2, "g": 0.02}, "rho": rho}
+    assert np.isfinite(release_draw(FORMULA, panel(), **(ASK | near), seed=1).beta).all()

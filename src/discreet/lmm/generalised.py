@@ -46,6 +46,7 @@ ONE_TRIAL = (
 )
 NOT_WHOLE = "weights times shares are not whole (R: non-integer #successes), so weights may be no numbers of trials"
 WHOLE = 1e-3  # how far from a whole number successes may be, as in R
+FAR = 5.0  # of an offset of shares: a probability of 0.99 or 0.01
 MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
@@ -106,7 +107,11 @@ def generalised(
     notes = [*source.notes, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
-    found = estimates(problem, points, design, kept, back, progress=part(progress, 0.15, 1.0))
+    try:
+        found = estimates(problem, points, design, kept, back, progress=part(progress, 0.15, 1.0))
+    except Unidentified:
+        _refuse_far_offset(law, moved)
+        raise
     fit = GeneralisedFit(
         formula=model.text,
         family=law.name,
@@ -294,6 +299,17 @@ def _problem(
     if exposure is not None:
         total = total + np.log(exposure)
     return Problem(y, X[:, kept], terms, total, law, weights), kept, back
+
+
+def _refuse_far_offset(law: Family, offset: Vector | None) -> None:
+    """An intercept that balances a far offset looks like a prediction with certainty: say what it balances."""
+    if law.name == "binomial" and offset is not None and abs(middle := float(np.median(offset))) > FAR:
+        raise DataError(
+            f"Offsets are about {middle:.4g} on the scale of the link, where 15 is a probability of 1 to six digits.",
+            "The intercept would have to balance them, which cannot be told from rows predicted with certainty.",
+            "Subtract the mean of the offset from it: only the intercept changes.",
+            about="offset",
+        )
 
 
 def _refuse_points(points: int, problem: Problem) -> None:

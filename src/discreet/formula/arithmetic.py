@@ -246,7 +246,7 @@ def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "for
     """The frame with a column for each expression, under its spelling."""
     import narwhals.stable.v2 as nw
 
-    schema = frame.collect_schema()
+    schema, utc = frame.collect_schema(), {}
     for name, node in made.items():
         for column in columns(node):
             if column not in schema:
@@ -258,5 +258,19 @@ def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "for
                     remedy="Write dates as 2024-01-31." if dated else "Use numbers, and days(...) for dates.",
                     about=about,
                 )
-    wanted = [_column(node).alias(name) for name, node in made.items()]
-    return frame.with_columns(*wanted) if wanted else frame
+            if dated and getattr(schema[column], "time_zone", None):
+                utc[column] = f"{column} in UTC {len(schema.names())}"
+    wanted = [_column(_renamed(node, utc) if node[1] == "days" else node).alias(name) for name, node in made.items()]
+    if not utc:
+        return frame.with_columns(*wanted) if wanted else frame
+    instants = [
+        nw.col(zoned).dt.convert_time_zone("UTC").dt.replace_time_zone(None).alias(plain)
+        for zoned, plain in utc.items()
+    ]
+    return frame.with_columns(*instants).with_columns(*wanted).drop(*utc.values())
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """`days(...)` of a column by another name."""
+    call, function, inside = node
+    return call, function, ("column", names.get(inside[1], inside[1]))

@@ -21,6 +21,7 @@ from discreet.results import Result, tidy_table
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
 
+MOST_REPLICATES = 1_000_000  # of a bootstrap
 METHODS = ("wald", "satterthwaite", "profile", "parametric", "residual")
 Method = Literal["wald", "satterthwaite", "profile", "parametric", "residual"]
 
@@ -104,6 +105,13 @@ def refuse_settings(level: float, replicates: int) -> None:
             f"replicates={replicates!r} are too few for an interval.",
             "Ends of a 95 % interval need some hundreds.",
             "Use 999.",
+            about="replicates",
+        )
+    if replicates > MOST_REPLICATES:
+        raise FitError(
+            f"replicates={replicates!r} would take longer than anyone waits.",
+            f"There are at most {MOST_REPLICATES:,}; ends of an interval hardly change after some thousands.",
+            "Use 999, or 9999 for one digit more.",
             about="replicates",
         )
 

@@ -14,6 +14,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
 from discreet.lmm.effects import ByGroup, ByName, RandomEffects
+from discreet.lmm.memory import refuse_responses
 from discreet.results import Result
 
 if TYPE_CHECKING:
@@ -77,7 +78,13 @@ class LikelihoodFit(Result):
         """Responses drawn from the fitted model, shape (rows, count), with new random effects or the predicted ones."""
         one_of("effects", effects, ("new", "kept"))
         if count < 1:
-            raise DataError((Argument("count", count), " draws nothing."), "It is 1 or more.", about="count")
+            raise DataError(
+                (Argument("count", count), " draws nothing."),
+                "It is 1 or more.",
+                "Use 1, or leave it out.",
+                about="count",
+            )
+        refuse_responses(self.rows, count)
         return np.column_stack(list(self._drawn(count, np.random.default_rng(seed), effects=effects)))
 
     @abstractmethod
@@ -119,5 +126,8 @@ def responses_of(y: Any, rows: int) -> Vector:
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise DataError(
-            (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name
+            (Argument(name, value), " is not known."),
+            f"There are: {', '.join(map(repr, allowed))}.",
+            f"Use {allowed[0]!r}, or another of them.",
+            about=name,
         )

@@ -15,6 +15,8 @@ from discreet.formula.design import Design, Levels, Piece, RandomDesign
 from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 
+SHOWN = 8  # levels that a refusal names
+
 
 def dense(rows: ModelRows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
     """The columns of `pieces` at all of `rows`; pass a part of the rows to keep it small."""
@@ -85,9 +87,12 @@ def place_rows(data: Any, design: Design, learned: Learned, *, effects: bool = T
     for column in sorted(fixed):
         if (rows.codes[column] < 0).any():
             also = " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
+            known = learned.levels[column]
+            more = f" and {len(known) - SHOWN:,} more" if len(known) > SHOWN else ""
             raise DataError(
                 f"Column {column!r} of the new data has levels the fit never saw.",
-                remedy=f"Drop those rows.{also}",
+                f"The fit knows {', '.join(map(repr, known[:SHOWN]))}{more}.",
+                f"Spell levels as the fitted data do, drop those rows, or fit again with rows of those levels.{also}",
                 about="data",
             )
     return rows

@@ -24,6 +24,18 @@ def refuse_memory(gram: Gram, *, beside: int = 0) -> None:
         )
 
 
+def refuse_responses(rows: int, count: int) -> None:
+    """Refuse simulated responses that would not fit into the free memory, before the first of them."""
+    needed = 2.0 * 8.0 * rows * count  # the draws, and the matrix of them
+    if (free := lacking(needed)) is not None:
+        raise FitError(
+            f"{count:,} responses of {rows:,} rows need about {needed / 2**30:.1f} GiB of memory.",
+            f"{free / 2**30:.1f} GiB are free.",
+            f"Ask for count={max(int(free / 2 / (16.0 * rows)), 1)} or fewer at a time, each time with another seed.",
+            about="count",
+        )
+
+
 def refuse_draws(effects: int, draws: int, chains: int) -> None:
     """Refuse draws of effects that would not fit into the free memory, before the first of them."""
     needed = 8.0 * effects * draws * chains

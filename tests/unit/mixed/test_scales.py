@@ -50,7 +50,9 @@ def test_estimates_and_degrees_of_freedom_do_not_depend_on_the_unit(formula: str
         ({"x": 1e-45, "y": 1e45}, "formula"),
     ],
 )
-def test_sizes_that_doubles_cannot_compute_with_are_refused(formula: str, factors: dict, about: str) -> None:
+def test_sizes_that_doubles_cannot_compute_with_are_refused(
+    formula: str, factors: dict[str, float], about: str
+) -> None:
     """Before, there were wrong variances, raw overflows, or a column was called a combination of others."""
     doors: list[dict[str, Any]] = [{"weights": "w"}] if "w" in factors else [{}, {"family": "gaussian"}]
     if "w" not in factors and formula == FORMULAS[0]:
@@ -63,7 +65,7 @@ def test_sizes_that_doubles_cannot_compute_with_are_refused(formula: str, factor
 
 
 @pytest.mark.parametrize("factors", [{"x": 1e-300}, {"x": 1e-160}, {"x": 1e77}, {"y": 1e77}, {"y": 1e-80}])
-def test_sizes_are_refused_where_an_engine_has_the_rows(factors: dict) -> None:
+def test_sizes_are_refused_where_an_engine_has_the_rows(factors: dict[str, float]) -> None:
     data = duckdb.connect().from_arrow(pa.table(columns(**factors)))
     for formula in FORMULAS:
         with pytest.raises(FitError) as caught:
@@ -80,7 +82,9 @@ def test_a_column_of_zeros_is_still_dropped() -> None:
     ("factors", "about"), [({"w": 1e100}, "weights"), ({"w": 1e-30}, "weights"), ({"x": 1e-300}, "formula")]
 )
 @pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
-def test_counts_whose_weights_or_columns_are_beyond_doubles_are_refused(family: str, factors: dict, about: str) -> None:
+def test_counts_whose_weights_or_columns_are_beyond_doubles_are_refused(
+    family: str, factors: dict[str, float], about: str
+) -> None:
     """Weights of 1e100 gave back the variances that the search starts from."""
     with pytest.raises(DiscreetError) as caught:
         dc.mixed("n ~ x + (1 | g)", columns(**factors), family=family, weights="w")

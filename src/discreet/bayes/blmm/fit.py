@@ -101,8 +101,11 @@ class BayesMixed(Result):
             return chains.variances[:, :, self.variances.index(name)]
         return chains.u[:, :, _place(name, self.levels, "fixed effect, a variance or a level")]
 
-    def predictive(self, data: Any = None, *, draws: int = 1_000, seed: int | np.random.Generator = 0) -> Matrix:
-        """Responses from the posterior predictive law, shape (draws, rows), of the fitted rows or of new `data`."""
+    def predictive(self, data: Any = None, *, draws: int | None = None, seed: int | np.random.Generator = 0) -> Matrix:
+        """Responses from the posterior predictive law, shape (draws, rows), of the fitted rows or of new `data`.
+
+        `draws` are at most 1,000 if left out: as many as the posterior has.
+        """
         from discreet.bayes.blmm.predictive import responses
 
         chains = self._sampled

@@ -14,15 +14,18 @@ from discreet.extras import needs
 from discreet.lmm.fit import MixedFit
 from discreet.lmm.matrix import linear, place_rows, random_part
 
+USUAL = 1_000  # draws if no number was asked for
+
 
 def responses(
-    fit: MixedFit, chains: Chains, effects: Sequence[Matrix], data: Any, *, draws: int, rng: np.random.Generator
+    fit: MixedFit, chains: Chains, effects: Sequence[Matrix], data: Any, *, draws: int | None, rng: np.random.Generator
 ) -> Matrix:
     """Responses of the fitted rows or of new ones, shape (draws, rows), each from another draw of the posterior.
 
     `effects` are draws of each term, shape (all draws, levels). A row of a level that the fit never saw has an effect
     of its own, drawn from the term's law.
     """
+    draws = min(USUAL, chains.count) if draws is None else draws
     if not isinstance(draws, int) or not 1 <= draws <= chains.count:
         raise DataError(
             f"draws={draws!r} of the posterior predictive were asked.",

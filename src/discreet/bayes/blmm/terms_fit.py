@@ -92,8 +92,11 @@ class BayesTerms(Result):
         bounds = np.cumsum([0, *self.model.gram.sizes])
         return self.chains.u[:, :, bounds[term] : bounds[term + 1]]
 
-    def predictive(self, data: Any = None, *, draws: int = 1_000, seed: int | np.random.Generator = 0) -> Matrix:
-        """Responses from the posterior predictive law, shape (draws, rows), of the fitted rows or of new `data`."""
+    def predictive(self, data: Any = None, *, draws: int | None = None, seed: int | np.random.Generator = 0) -> Matrix:
+        """Responses from the posterior predictive law, shape (draws, rows), of the fitted rows or of new `data`.
+
+        `draws` are at most 1,000 if left out: as many as the posterior has.
+        """
         effects = [self._effects(k).reshape(self.chains.count, -1) for k in range(len(self.fit.random))]
         return responses(self.fit, self.chains, effects, data, draws=draws, rng=np.random.default_rng(seed))
 

@@ -146,7 +146,7 @@ def test_predictive_draws_have_the_spread_of_rows_and_of_new_levels() -> None:
     data = small()
     fit = dc.mixed("y ~ x + (1 | g) + (1 | h)", data, prior={"sd": SD}, draws=150, seed=5)
     drawn = fit.predictive(draws=600)
-    assert drawn.shape == (600, 32)
+    assert drawn.shape == (600, 32) and fit.predictive().shape == (600, 32)  # as many as there are
     assert np.abs(drawn.mean(axis=0) - data["y"]).mean() < 1.0
     inside = (data["y"] > np.quantile(drawn, 0.05, axis=0)) & (data["y"] < np.quantile(drawn, 0.95, axis=0))
     assert inside.mean() > 0.8

@@ -66,12 +66,11 @@ def refuse_columns(names: Sequence[str], columns: Matrix) -> None:
 
 def _beyond(name: str, side: str) -> FitError:
     """The refusal of a column, or of the response, which has no name."""
-    unit = "larger unit, such as millions" if side == "large" else "smaller unit, such as millionths"
     return FitError(
         f"{f'Column {name!r}' if name else 'The response'} is too {side} for a double: products of its squares are "
         "needed.",
         POSSIBLE,
-        f"Give it in a {unit}.",
+        f"Give it in a {'larger' if side == 'large' else 'smaller'} unit, in which its values are near 1.",
         about="formula",
     )
 

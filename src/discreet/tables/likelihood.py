@@ -86,10 +86,8 @@ def _kept(mechanism: Mechanism, kinds: Integers, size: int) -> Integers:
 def _log_likelihood(mechanism: Mechanism, outputs: Integers, sizes: Integers, hides_all: bool) -> Matrix:
     """The log likelihood of every output for every size, up to a constant of the output."""
     levels = outputs.shape[1]
-    found = np.empty((len(outputs), len(sizes)))
-    for place, size in enumerate(sizes.tolist()):
-        count = _kept(mechanism, _divided(size, levels), size)
-        hidden = float(size if hides_all or mechanism.joint else size / levels)
-        with np.errstate(divide="ignore"):
-            found[:, place] = mechanism.log_likelihood(outputs, count, hidden)
+    count = np.stack([_kept(mechanism, _divided(size, levels), size) for size in sizes.tolist()])
+    hidden = sizes.astype(np.float64) if hides_all or mechanism.joint else sizes / levels
+    with np.errstate(divide="ignore"):
+        found = mechanism.log_likelihood(outputs, count, hidden)
     return np.where(np.isfinite(found), found, _NEVER)

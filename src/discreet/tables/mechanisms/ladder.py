@@ -160,18 +160,23 @@ class LadderNoise(SmoothNoise):
 
     def integer_probability(self, j: Vector, largest: float) -> Vector:
         """P(noise = j) as it is drawn: the table's inside its window, the outer law's elsewhere."""
-        k, x = np.asarray(j).astype(np.int64), max(int(largest), 1)
-        found: Vector = self.probability(k, np.array([x]))[0]
-        if x >= self.tabled:
-            return found
-        inside = self.window.covers(k, np.array([x]))
-        row = self.window.share[x - 1]
-        columns = np.clip(k + self.window.reach, 0, len(row) - 1)
-        return np.asarray(np.where(inside, row[columns] * _table(self).room[x - 1], found))
+        return self.chances(np.asarray(j)[..., None], np.array([largest]))[..., 0]
 
-    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
-        away = np.rint(published - count).astype(np.int64)
-        return np.asarray(np.log(self.integer_probability(away, largest)).sum(axis=1))
+    def chances(self, j: Vector | Integers, largest: Vector) -> Vector:
+        """The same for sizes along the last axis of j."""
+        k, x = np.asarray(j).astype(np.int64), np.maximum(np.asarray(largest).astype(np.int64), 1)
+        found = np.asarray(self.law.probability(k, self.scale(x.astype(np.float64))))
+        small = x < self.tabled
+        if not small.any():
+            return found
+        row = np.where(small, x, 1) - 1
+        columns = np.clip(k + self.window.reach, 0, self.window.share.shape[1] - 1)
+        inside = self.window.share[row, columns] * _table(self).room[row]
+        return np.asarray(np.where(small & self.window.covers(k, x), inside, found))
+
+    def log_likelihood(self, published: Integers, count: Integers, largest: Vector) -> Matrix:
+        away = published[:, :, None] - np.rint(count).T
+        return np.asarray(np.log(self.chances(away, largest)).sum(axis=1))
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         return add(count, self.noise(largest, source))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from discreet.arrays import Integers, Mask, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.noise.law import TERMS
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_log_laplace
@@ -99,10 +99,10 @@ class LogLaplace(Mechanism):
             source=source,
         )
 
-    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
+    def log_likelihood(self, published: Integers, count: Integers, largest: Vector) -> Matrix:
         out = self.centre(np.maximum(published, np.ceil(-self.offset) + 1.0)) - math.log(self.shrink)
-        away = (out - self.centre(np.array(count))) / self.exponent
-        return np.asarray(self.law.log_density(away).sum(axis=1))
+        away = (out[:, None, :] - self.centre(np.asarray(count))) / self.exponent
+        return np.asarray(self.law.log_density(away).sum(axis=2))
 
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
         over, under, _ = self.beyond(count, count)

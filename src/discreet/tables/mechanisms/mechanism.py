@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 import numpy as np
 
-from discreet.arrays import Integers, Mask, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Key
 from discreet.noise.source import Source
@@ -250,13 +250,17 @@ class Mechanism(ABC):
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         """Published counts. `largest` is the contribution that the definition says must be hidden."""
 
-    def log_likelihood(self, published: Integers, count: Integers | float, largest: float) -> Vector:
-        """The log likelihood of rows of published counts whose true value is `count`, up to a constant of the row."""
-        scale = float(self.scale(np.array([largest]))[0])
+    def log_likelihood(self, published: Integers, count: Integers, largest: Vector) -> Matrix:
+        """The log likelihood of each row of published counts for each row of true ones, with its largest establishment.
+
+        Up to a constant of the published row.
+        """
+        scale = self.scale(largest)
         if self.joint:
-            return np.asarray(self.law.log_density((published - count) / scale) - published.shape[1] * math.log(scale))
-        found = np.log(self.law.probability(published - count, scale))  # a law of vectors has one for the row
-        return np.asarray(found.reshape(len(published), -1).sum(axis=1))
+            away = (published[:, None, :] - count) / scale[:, None]
+            return np.asarray(self.law.log_density(away) - published.shape[1] * np.log(scale))
+        found = np.log(self.law.probability(published[:, :, None] - count.T, scale))
+        return np.asarray(found.reshape(*published.shape, len(scale)).sum(axis=1))
 
     @abstractmethod
     def expected_error(self, count: Vector, largest: Vector) -> Vector:

@@ -76,10 +76,18 @@ class TwoSizesNoise(LadderNoise):
 
     def integer_probability(self, j: Vector, largest: float, second: float = 0.0) -> Vector:
         """P(noise = j) as it is drawn; of an establishment that is alone where no second one is given."""
-        row = int(self.row(np.array([largest]), np.array([second]))[0])
-        if row == 0:
-            return super(TwoSizesNoise, self).integer_probability(j, largest)
-        return np.asarray(self.rows[row].probability(j, float(self.scale(np.array([float(int(largest))]))[0])))
+        return self.chances(np.asarray(j)[..., None], np.array([largest]), np.array([second]))[..., 0]
+
+    def chances(self, j: Vector | Integers, largest: Vector, second: Vector | None = None) -> Vector:
+        row = self.row(largest, np.zeros(len(largest)) if second is None else second)
+        found, scale = np.empty(np.shape(j)), self.scale(np.floor(largest))
+        for number in np.unique(row).tolist():
+            here = row == number
+            if number:
+                found[..., here] = self.rows[number].probability(j[..., here], scale[here])
+            else:
+                found[..., here] = super(TwoSizesNoise, self).chances(j[..., here], largest[here])
+        return found
 
     def noise(self, largest: Integers, source: Source) -> Integers:
         """Noise of each cell's row; what falls inside the window is drawn again from the table."""

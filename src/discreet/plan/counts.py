@@ -278,14 +278,9 @@ class CountRequest:
             notes[f"{alone}{left_out} to the error."] = True
         return tuple(note for note, applies in notes.items() if applies)
 
-    def basic(
-        self, moved: CountRelease, labels: Mapping[str, Mapping[str, str]], drawn: pa.Table | None = None
-    ) -> pa.Table:
-        """The form for readers of a table that was made to agree: labels, rounded, without what rules leave out.
-
-        `drawn` has the columns of its attributes, where they are at hand.
-        """
-        table = basic(moved.to_arrow(cells=drawn), labels, round_to=self.rounding)
+    def basic(self, moved: CountRelease, labels: Mapping[str, Mapping[str, str]], cells: Any = None) -> pa.Table:
+        """The form for readers: labels, rounded, without what rules leave out; `cells` has its attributes' columns."""
+        table = basic(moved.to_arrow(cells=cells), labels, round_to=self.rounding)
         value = "count" if self.queries[0].magnitude is None else "sum"
         return rules.without_suppressed(table, self.release.suppress, {"quality": (value, "lower", "upper")})
 

@@ -49,6 +49,7 @@ solution   A fitted model as arrays: minimise the criterion, then solve for ever
 sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes; their gradients
 start      where the search over theta begins: every effect alone
 summary    A fit as a table, as text and as plain values. Formatting lives here and nowhere else
+tops       the modes of effects where zeros may be extra: the highest top of each group
 """
 
 from __future__ import annotations

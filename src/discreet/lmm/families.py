@@ -47,14 +47,28 @@ class Densities:
     own: tuple[tuple[Vector, Vector, Vector], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Slopes:
+    """What a step in eta needs: l without what is the same for every eta (of a zero, all of it), l' and -l''."""
+
+    density: Vector
+    slope: Vector
+    curve: Vector
+
+
 @dataclass(frozen=True)
 class Family:
-    """A law of the response: `law(y, eta, own parameters)`, `mean(eta, own parameters)` and its parameters' names."""
+    """A law of the response: `law(y, eta, own parameters)`, `mean(eta, own parameters)` and its parameters' names.
+
+    `near` is the part of the law that is asked at every step. `base` is the family to which zeros are added.
+    """
 
     name: FamilyName
     law: Callable[[Vector, Vector, Vector], Densities]
+    near: Callable[[Vector, Vector, Vector], Slopes]
     mean: Callable[[Vector, Vector], Vector]
     own: tuple[str, ...] = ()
+    base: FamilyName | None = None
 
     @property
     def counts(self) -> bool:
@@ -85,6 +99,24 @@ def _binomial(y: Vector, eta: Vector, own: Vector) -> Densities:
     mu = probability(eta)
     curve = mu * (1 - mu)
     return Densities(y * eta - np.logaddexp(0, eta), y - mu, curve, curve * (1 - 2 * mu))
+
+
+def _near_binomial(y: Vector, eta: Vector, own: Vector) -> Slopes:
+    mu = probability(eta)
+    return Slopes(y * eta - np.logaddexp(0, eta), y - mu, mu * (1 - mu))
+
+
+def _near_poisson(y: Vector, eta: Vector, own: Vector) -> Slopes:
+    mu = mean_count(eta)
+    return Slopes(y * eta - mu, y - mu, mu)
+
+
+def _near_negative_binomial(y: Vector, eta: Vector, own: Vector) -> Slopes:
+    log_size = float(np.clip(own[0], -FLATTEST, FLATTEST))
+    size, odds = float(np.exp(log_size)), eta - log_size
+    share, rest = probability(odds), probability(-odds)
+    density = -y * np.logaddexp(0, -odds) - size * np.logaddexp(0, odds)
+    return Slopes(density, y * rest - size * share, (y + size) * share * rest)
 
 
 def _poisson(y: Vector, eta: Vector, own: Vector) -> Densities:
@@ -132,30 +164,52 @@ def _inflated(base: Callable[[Vector, Vector, Vector], Densities]) -> Callable[[
 
     def law(y: Vector, eta: Vector, own: Vector) -> Densities:
         at, logit = base(y, eta, own[:-1]), float(own[-1])
-        zero, extra = y == 0, float(probability(np.array(logit)))
+        zero, extra = np.flatnonzero(y == 0), float(probability(np.array(logit)))
         log_rest = -float(np.logaddexp(0, logit))
-        q = np.where(zero, probability(at.density - logit), 1.0)  # a row comes from the base, given that it is zero
-        mixed = q * (1 - q)
-        density = log_rest + np.where(zero, np.logaddexp(logit, at.density), at.density)
-        s, c = at.slope, at.curve
-        curve = q * c - mixed * s**2
-        change = mixed * s * c + q * at.change - mixed * (1 - 2 * q) * s**3 + 2 * mixed * s * c
+        plain, s, c, third = at.density[zero], at.slope[zero], at.curve[zero], at.change[zero]
+        q = probability(plain - logit)  # a row comes from the base, given that it is zero
+        mixed, skew = q * (1 - q), q * (1 - q) * (1 - 2 * q)
+
+        def rows(of_base: Vector, of_zeros: Vector) -> Vector:
+            found = np.array(of_base)
+            found[zero] = of_zeros
+            return found
+
         own_base = tuple(
             (
-                q * d,
-                mixed * d * s + q * ds,
-                mixed * d * c + q * dc - mixed * (1 - 2 * q) * d * s**2 - 2 * mixed * s * ds,
+                rows(d, q * d[zero]),
+                rows(ds, mixed * d[zero] * s + q * ds[zero]),
+                rows(dc, mixed * d[zero] * c + q * dc[zero] - skew * s * s * d[zero] - 2 * mixed * s * ds[zero]),
             )
             for d, ds, dc in at.own
         )
+        nothing = np.zeros(len(y))
         by_logit = (
-            np.where(zero, 1 - q, 0.0) - extra,
-            -mixed * s,
-            -mixed * c + mixed * (1 - 2 * q) * s**2,
+            rows(nothing - extra, 1 - q - extra),
+            rows(nothing, -mixed * s),
+            rows(nothing, -mixed * c + skew * s * s),
         )
-        return Densities(density, q * s, curve, change, (*own_base, by_logit))
+        return Densities(
+            rows(log_rest + at.density, log_rest + np.logaddexp(logit, plain)),
+            rows(at.slope, q * s),
+            rows(at.curve, q * c - mixed * s * s),
+            rows(at.change, 3 * mixed * s * c + q * third - skew * s * s * s),
+            (*own_base, by_logit),
+        )
 
     return law
+
+
+def _near_inflated(base: Callable[[Vector, Vector, Vector], Slopes]) -> Callable[[Vector, Vector, Vector], Slopes]:
+    def near(y: Vector, eta: Vector, own: Vector) -> Slopes:
+        at, logit, zero = base(y, eta, own[:-1]), float(own[-1]), np.flatnonzero(y == 0)
+        d, s, c = at.density[zero], at.slope[zero], at.curve[zero]
+        q = probability(d - logit)
+        at.density[zero], at.slope[zero] = np.logaddexp(logit, d), q * s
+        at.curve[zero] = q * c - q * (1 - q) * s * s
+        return at
+
+    return near
 
 
 def _inflated_mean(eta: Vector, own: Vector) -> Vector:
@@ -170,20 +224,38 @@ def by_rows(law: Densities, weights: Vector | None) -> Densities:
     return Densities(law.density * weights, law.slope * weights, law.curve * weights, law.change * weights, own)
 
 
+def steps_by_rows(near: Slopes, weights: Vector | None) -> Slopes:
+    """The same of what a step needs."""
+    if weights is None:
+        return near
+    return Slopes(near.density * weights, near.slope * weights, near.curve * weights)
+
+
 _FAMILIES: dict[str, Family] = {
-    "binomial": Family("binomial", _binomial, lambda eta, own: probability(eta)),
-    "poisson": Family("poisson", _poisson, lambda eta, own: mean_count(eta)),
+    "binomial": Family("binomial", _binomial, _near_binomial, lambda eta, own: probability(eta)),
+    "poisson": Family("poisson", _poisson, _near_poisson, lambda eta, own: mean_count(eta)),
     "negative-binomial": Family(
-        "negative-binomial", _negative_binomial, lambda eta, own: mean_count(eta), ("log size",)
+        "negative-binomial",
+        _negative_binomial,
+        _near_negative_binomial,
+        lambda eta, own: mean_count(eta),
+        ("log size",),
     ),
     "zero-inflated-poisson": Family(
-        "zero-inflated-poisson", _inflated(_poisson), _inflated_mean, ("logit of extra zeros",)
+        "zero-inflated-poisson",
+        _inflated(_poisson),
+        _near_inflated(_near_poisson),
+        _inflated_mean,
+        ("logit of extra zeros",),
+        "poisson",
     ),
     "zero-inflated-negative-binomial": Family(
         "zero-inflated-negative-binomial",
         _inflated(_negative_binomial),
+        _near_inflated(_near_negative_binomial),
         _inflated_mean,
         ("log size", "logit of extra zeros"),
+        "negative-binomial",
     ),
 }
 

@@ -21,7 +21,7 @@ from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.general_inference import FittedRows
 from discreet.lmm.general_precision import effect_variances
 from discreet.lmm.laplace import Problem, Term, mode
-from discreet.lmm.likelihood import ABSENT, maximise
+from discreet.lmm.likelihood import ABSENT, is_stuck, maximise
 from discreet.lmm.matrix import dense
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 MOST_POINTS = 100  # of the quadrature
 SINGULAR = "boundary (singular) fit: a variance is zero or a correlation is one"
 NO_ZEROS = "no extra zeros: the likelihood is highest without them, so estimates are those of the family without them"
+FLAT_TOP = (
+    "a group's effects have a flat top at these estimates, where Laplace's approximation of the likelihood has no "
+    "bound: no search ended elsewhere, so the log-likelihood says nothing. Try points=15 or fewer parameters"
+)
 NO_ERRORS = (
     "no standard errors: the likelihood is not curved downwards in every direction at the estimates. "
     "Use profiles, confint(), or fewer terms"
@@ -151,6 +155,8 @@ def estimates(
     notes = [*_notes_of_shares(law, problem.y, problem.weights), *notes]
     if law.inflated and own[-1] == ABSENT:
         notes.append(NO_ZEROS)
+    elif law.inflated and points == 1 and is_stuck(problem, beta, theta, own):
+        notes.append(FLAT_TOP)
     if not _is_covariance(fixed):
         fixed = np.full_like(fixed, np.nan)
         notes.append(NO_ERRORS)

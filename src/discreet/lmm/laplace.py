@@ -9,15 +9,17 @@ scalar term: Pinheiro and Bates (1995), doi:10.1080/10618600.1995.10474663.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.lmm.elimination import Factored
-from discreet.lmm.families import Densities, Family, by_rows
+from discreet.lmm.families import Densities, Family, Slopes, by_rows, family, steps_by_rows
 from discreet.lmm.sparse import Coupling, Gram, blocks_of, by_columns, inverse_slopes
+from discreet.lmm.tops import Groups, highest
 
 STEPS, HALVINGS = 100, 30  # of Newton's method for the effects
 SETTLED = 1e-15  # of the penalised log-density: what the last step may promise; slopes need all digits of the mode
@@ -48,7 +50,11 @@ class Term:
 
 @dataclass
 class Problem:
-    """The rows of a generalised mixed model. `modes` remembers where effects were last, for the next search."""
+    """The rows of a generalised mixed model.
+
+    `modes` remembers where effects were last, for the next search: of densities with one top only, so that no value
+    depends on what was asked before.
+    """
 
     y: Vector
     X: Matrix
@@ -60,6 +66,9 @@ class Problem:
 
     def law(self, eta: Vector, own: Vector) -> Densities:
         return by_rows(self.family.law(self.y, eta, own), self.weights)
+
+    def near(self, eta: Vector, own: Vector) -> Slopes:
+        return steps_by_rows(self.family.near(self.y, eta, own), self.weights)
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], tuple[Integers, Integers]]:
@@ -130,7 +139,7 @@ class Mode:
         return _penalised(self.law, self.u)
 
 
-def _penalised(law: Densities, u: list[Matrix]) -> float:
+def _penalised(law: Densities | Slopes, u: list[Matrix]) -> float:
     return float(sum(np.vdot(each, each) for each in u)) / 2 - float(law.density.sum())
 
 
@@ -138,14 +147,74 @@ def mode(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> Mode:
     """The mode of the spherical effects by Newton's method; `LinAlgError` where there is none to be found."""
     T = problem.pattern.triangles(theta)
     fixed = problem.X @ beta + problem.offset
-    u = problem.modes or [np.zeros((term.levels, term.q)) for term in problem.terms]
+    zero = [np.zeros((term.levels, term.q)) for term in problem.terms]
+    if not problem.family.inflated:
+        u = _climbed(problem, T, fixed, lambda eta: problem.near(eta, own), problem.modes or zero)
+        problem.modes = u
+    elif len(problem.terms) == 1:
+        u = _highest_of_groups(problem, T, fixed, own)
+    else:
+        u = _highest(problem, T, fixed, own)
     law = problem.law(eta := fixed + problem.spread(T, u), own)
+    gram = problem.gram(law.curve)
+    return Mode(T, u, eta, law, gram, problem.factor(gram, T))
+
+
+def _highest_of_groups(problem: Problem, T: list[Matrix], fixed: Vector, own: Vector) -> list[Matrix]:
+    """The highest mode where zeros may be extra, of one term: group by group."""
+    assert problem.family.base is not None
+    (term,), base = problem.terms, family(problem.family.base)
+    y, weights = problem.y, problem.weights
+
+    def near(law: Family, own: Vector, rows: Integers, eta: Vector) -> Slopes:
+        return steps_by_rows(law.near(y[rows], eta, own), None if weights is None else weights[rows])
+
+    def all_of(law: Family, own: Vector) -> Groups:
+        everything = np.arange(len(y))
+        return Groups(term.columns @ T[0], term.level, term.levels, fixed, everything, partial(near, law, own))
+
+    counted = all_of(base, own[:-1])
+    last = problem.modes or [np.zeros((term.levels, term.q))] * 2
+    u, problem.modes = highest(all_of(problem.family, own), counted, counted.rows_where(y > 0), last)
+    return [u]
+
+
+def _highest(problem: Problem, T: list[Matrix], fixed: Vector, own: Vector) -> list[Matrix]:
+    """The same of several terms: from where all zeros are counted, and from where all are extra."""
+    assert problem.family.base is not None
+    base, above = family(problem.family.base), (problem.y > 0).astype(np.float64)
+    weights = above if problem.weights is None else above * problem.weights
+
+    def counted(eta: Vector) -> Slopes:
+        return steps_by_rows(base.near(problem.y, eta, own[:-1]), problem.weights)
+
+    def extra(eta: Vector) -> Slopes:
+        return steps_by_rows(base.near(problem.y, eta, own[:-1]), weights)
+
+    zero = [np.zeros((term.levels, term.q)) for term in problem.terms]
+    last = [problem.modes[: len(zero)], problem.modes[len(zero) :]] if problem.modes else [zero, zero]
+    single = [_climbed(problem, T, fixed, law, u) for law, u in zip((counted, extra), last, strict=True)]
+    problem.modes = [*single[0], *single[1]]
+    tops = []
+    for first in single:
+        u = _climbed(problem, T, fixed, lambda eta: problem.near(eta, own), first)
+        law = problem.near(fixed + problem.spread(T, u), own)
+        held = problem.factor(problem.gram(law.curve), T).logdet / 2
+        tops.append((_penalised(law, u) + max(held, 0.0), u))
+    return min(tops, key=lambda top: top[0])[1]
+
+
+def _climbed(
+    problem: Problem, T: list[Matrix], fixed: Vector, near: Callable[[Vector], Slopes], first: list[Matrix]
+) -> list[Matrix]:
+    """Effects at a top of their density, by Newton steps from `first`, or from zero where that is higher."""
+    u, law = first, near(fixed + problem.spread(T, first))
     value = _penalised(law, u)
-    if problem.modes:
+    if any(each.any() for each in first):
         zero = [np.zeros_like(each) for each in u]
-        other = problem.law(fixed, own)
+        other = near(fixed)
         if not np.isfinite(value) or _penalised(other, zero) < value:
-            u, law, eta, value = zero, other, fixed, _penalised(other, zero)
+            u, law, value = zero, other, _penalised(other, zero)
     for _ in range(STEPS):
         gram, slope = problem.gram(law.curve), problem.gathered(T, law.slope)
         slope = slope - np.concatenate([each.ravel() for each in u])
@@ -158,20 +227,17 @@ def mode(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> Mode:
         size = 1.0
         for _ in range(HALVINGS):
             moved = [old + size * new for old, new in zip(u, problem.by_term(step), strict=True)]
-            at = fixed + problem.spread(T, moved)
-            new_law = problem.law(at, own)
+            new_law = near(fixed + problem.spread(T, moved))
             there = _penalised(new_law, moved)
             if np.isfinite(there) and there <= value + 1e-13 * abs(value):
                 break
             size /= 2
         else:
             break
-        u, eta, law, value = moved, at, new_law, there
+        u, law, value = moved, new_law, there
         if promised <= SETTLED * (1 + abs(value)):  # Newton's next step would be lost in rounding
             break
-    gram = problem.gram(law.curve)
-    problem.modes = u
-    return Mode(T, u, eta, law, gram, problem.factor(gram, T))
+    return u
 
 
 def laplace(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> tuple[float, Vector]:

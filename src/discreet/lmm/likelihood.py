@@ -26,6 +26,9 @@ SEEN = 1e-7  # change of the value over a step from which on rounding does not h
 FIRST_SIZE = float(np.e)  # of the negative binomial, where the search begins
 ABSENT = -40.0  # logit of a share of extra zeros that no double tells from none
 SMALL, EVEN = -4.0, 0.0  # logits of the shares that are tried beside the first one
+MORE = ((0.5, -1.0), (1.0, 0.0), (1.0, 1.5), (0.25, 0.0))  # theta and logit: tried where no other search ended flat
+FLAT = 1e-2  # squared slopes in units of their curvature, up to which a search has ended and is not stuck
+SHARP = 0.05  # curvature of a parameter of the family, for each row
 SAME = 1e-8  # difference of values below which two searches ended alike
 Start: TypeAlias = tuple[Vector, Vector, Vector]
 Found: TypeAlias = tuple[Vector, float]
@@ -96,6 +99,10 @@ class _Search:
         watched = told(self.criterion.differences, progress, curvature=self.curvature, promised=1e-9)
         return descend(watched, first, curvature=self.curvature, promised=1e-9)
 
+    def settled(self, x: Vector) -> bool:
+        """Whether slopes vanish here. They do not near a flat top of a group, where the approximation has no bound."""
+        return float(np.sum(self.criterion.laplace(x)[1] ** 2 / self.curvature)) < FLAT
+
     def holding(self, place: int, value: float) -> _Search:
         """The search that holds one more parameter after beta."""
         held = {**self.criterion.held, place: value}
@@ -118,11 +125,12 @@ def maximise(
     `errors` the inverse is not computed, and empty. `held` is the place of a parameter after beta, and the value that
     it keeps.
     """
-    without, root = _without_effects(problem, names)
+    without, curve, root = _without_effects(problem, names)
     p, k, law = len(without), len(problem.pattern.start), problem.family
     own = np.array([{"log size": np.log(FIRST_SIZE), "logit of extra zeros": -1.0}[name] for name in law.own])
     scales = [np.sqrt(np.mean(term.columns**2, axis=0)) for term in problem.terms]
     unit = np.concatenate([_by_row(1 / s) for s in scales])
+    root = _with_effects(problem, curve, 0.5 * problem.pattern.start * unit if start is None else start[1], root)
     diagonal = np.concatenate([np.zeros(p, dtype=bool), problem.pattern.start > 0, np.zeros(len(own), dtype=bool)])
     if held is not None:
         diagonal[p + held[0]] = False
@@ -133,7 +141,7 @@ def maximise(
         if law.inflated:
             first[-1] = max(first[-1], SMALL)  # and where there are no extra zeros
     levels = np.concatenate([np.full(t.q * (t.q + 1) // 2, float(t.levels)) for t in problem.terms])
-    curvature = np.concatenate([np.ones(p), np.maximum(levels, 2.0), np.full(len(own), 0.05 * len(problem.y))])
+    curvature = np.concatenate([np.ones(p), np.maximum(levels, 2.0), np.full(len(own), SHARP * len(problem.y))])
     each = 0.0 if progress is silent else problem.pattern.elimination.seconds
     criterion = _Criterion(problem, points, root, unit, {} if held is None else {held[0]: held[1]})
     search = _Search(criterion, curvature, diagonal, each)
@@ -158,19 +166,31 @@ def maximise(
     return beta, signs * theta, own, value, inverse
 
 
+def is_stuck(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> bool:
+    """Whether the likelihood still rises with the share of extra zeros, as it does without bound near a flat top."""
+    return float(laplace(problem, beta, theta, own)[1][-1]) ** 2 / (SHARP * len(problem.y)) >= FLAT
+
+
 def _with_zeros(search: _Search, first: Vector, last: int, points: int, progress: Progress) -> Found:
     """The lowest of several searches: the likelihood has several tops, and is flat where there are no extra zeros.
 
-    The one without extra zeros is among them, so a fit is never below it.
+    The one without extra zeros is among them, so a fit is never below it. Laplace's approximation is infinite where the
+    density of a group's effects has a flat top: searches that end at such a place, whose slopes do not vanish, count
+    only where there are no others.
     """
     plain = search.holding(last, ABSENT)
     telling = [part(progress, i / 6, (i + 1) / 6) for i in range(6)]
     without, level = plain.lowest(first, telling[0])
     without[-1] = ABSENT
-    found = search.lowest(first, telling[1])
     aside = np.where(search.diagonal, np.maximum(np.abs(without), 0.1), without)
-    for share, more in zip((SMALL, EVEN), telling[2:4], strict=True):
-        other = search.lowest(np.append(aside[:-1], share), more)
+    ends = [search.lowest(first, telling[1])]
+    ends += [search.lowest(np.append(aside[:-1], share), telling[2 + i]) for i, share in enumerate((SMALL, EVEN))]
+    kept = [end for end in ends if search.settled(end[0])]
+    for theta, share in () if kept else MORE:
+        ends.append(search.lowest(np.append(np.where(search.diagonal, theta, first)[:-1], share), telling[3]))
+        kept += [ends[-1]] if search.settled(ends[-1][0]) else []
+    found, *others = kept or ends
+    for other in others:
         found = other if other[1] < found[1] - SAME else found
     if points > 1:
         found = search.by_points(found[0], telling[4])
@@ -214,8 +234,27 @@ def _by_row(scale: Vector) -> Vector:
     return np.array([scale[row] for column in range(q) for row in range(column, q)])
 
 
-def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, Matrix]:
-    """Fixed effects of the model without random ones, and a root of their covariance; refuses separated rows."""
+def _with_effects(problem: Problem, curve: Vector, theta: Vector, root: Matrix) -> Matrix:
+    """A root of the covariance of fixed effects beside random ones of a guessed size.
+
+    Where rows have many events, all uncertainty of an intercept is that of its groups. `root`, of the model without
+    effects, is for what rounding leaves nothing of.
+    """
+    X, T = problem.X, problem.pattern.triangles(theta)
+    try:
+        factor = problem.factor(problem.gram(curve), T)
+        met = np.stack([problem.gathered(T, curve * column) for column in X.T], axis=1)
+        left = X.T @ (curve[:, None] * X) - met.T @ factor.back(*factor.reduce(met))
+        return np.asarray(np.linalg.inv(np.linalg.cholesky((left + left.T) / 2)).T)
+    except np.linalg.LinAlgError:
+        return root
+
+
+def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, Vector, Matrix]:
+    """Fixed effects of the model without random ones, the curvature of rows there, and a root of the covariance.
+
+    Separated rows are refused.
+    """
     X, law = problem.X, family("binomial" if not problem.family.counts else "poisson")
     y, weights = problem.y, 1.0 if problem.weights is None else problem.weights
     center = np.clip(np.average(y, weights=None if problem.weights is None else problem.weights), 1e-6, None)
@@ -252,4 +291,4 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
     if "log size" in problem.family.own:  # rows of large counts say far less than Poisson's
         curve = curve / (1 + at.curve / FIRST_SIZE)
         root = np.linalg.inv(np.linalg.cholesky(X.T @ (curve[:, None] * X))).T
-    return np.asarray(beta, dtype=np.float64), np.asarray(root, dtype=np.float64)
+    return np.asarray(beta, dtype=np.float64), curve, np.asarray(root, dtype=np.float64)

@@ -11,7 +11,7 @@ duckdb  the embedded engine, and the default: nothing to set up, spills to disk 
 memory  Arrow tables in this process: no database, every step is computed as a whole. For small data and for tests
 spark   for data that outgrow one machine. Needs the `spark` extra (PySpark 4) and Java 17 or newer
 
-`spark_settings` says which settings of Spark a plan may state.
+`spark_settings` says which settings of Spark a plan may state, `java` whether Spark's Java is still there.
 """
 
 from __future__ import annotations

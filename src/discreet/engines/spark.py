@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shlex
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, is_address
+from discreet.engines.java import answers, forget, has_ended, silence_py4j
 from discreet.engines.spark_settings import OURS, properties_of
 from discreet.errors import DataError, EngineError, MissingExtra
 from discreet.extras import needs
@@ -41,42 +41,6 @@ PATIENCE = 180
 
 CONNECT = 10
 """Seconds in which a master must answer."""
-
-
-def has_ended(error: BaseException) -> bool:
-    """Whether an error says that Java has ended, or does not answer any more."""
-    return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
-
-
-def _answers(session: Any) -> bool:
-    """Whether the Java of a session, or of a context, is there."""
-    try:
-        session._jvm.java.lang.System.currentTimeMillis()
-    except Exception:
-        return False
-    return True
-
-
-def _silence_py4j() -> None:
-    """Py4J logs a traceback when Java has ended, by the root logger too; our errors say what happened."""
-    logging.getLogger("py4j").propagate = False
-    logging.getLogger().addFilter(_is_not_py4j)
-
-
-def _is_not_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
-
-
-def _forget() -> None:
-    """A Java that has ended is not this process's any more: the next session starts a new one."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    for place, name in (
-        *((SparkContext, name) for name in ("_active_spark_context", "_gateway", "_jvm")),
-        *((SparkSession, name) for name in ("_instantiatedSession", "_activeSession")),
-    ):
-        setattr(place, name, None)
 
 
 class Spark:
@@ -162,11 +126,11 @@ class Spark:
             except Exception as error:
                 if not self.lost(error):
                     raise
-                _forget()
+                forget()
 
     def lost(self, error: Exception) -> bool:
         """Whether Java has ended, after an `error`: what a call makes of a connection that breaks can be any error."""
-        return has_ended(error) or not _answers(self.session)
+        return has_ended(error) or not answers(self.session)
 
     def __enter__(self) -> Spark:
         return self
@@ -287,9 +251,9 @@ def _running(master: str | None) -> Any:
         for name, value in OURS.items():
             session.conf.set(name, value)
     except Exception:
-        if _answers(context):
+        if answers(context):
             raise
-        _forget()
+        forget()
         raise EngineError(
             "The Spark that this process had has ended.",
             "A process has one Spark, and can start a new one.",
@@ -304,7 +268,7 @@ def _start(master: str, memory: str, settings: Mapping[str, str], properties: st
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     require_java()
-    _silence_py4j()
+    silence_py4j()
     local = master.startswith("local")
     own = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     defaults = {

@@ -53,7 +53,7 @@ def of_ours(error: Exception, *, answers: bool = False) -> spark.Spark:
 @pytest.mark.parametrize("error", GONE)
 def test_a_session_whose_java_has_ended_is_closed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten: list[bool] = []
-    monkeypatch.setattr(spark, "_forget", lambda: forgotten.append(True))
+    monkeypatch.setattr(spark, "forget", lambda: forgotten.append(True))
     of_ours(error).close()
     assert forgotten == [True]
     with pytest.raises(ValueError):  # another fault is not hidden
@@ -70,7 +70,7 @@ def test_a_session_of_this_process_whose_java_has_ended_is_forgotten(monkeypatch
     here = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=context))
     monkeypatch.setitem(sys.modules, "pyspark", here)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "pyspark.sql", SimpleNamespace(SparkSession=gone))  # type: ignore[arg-type]
-    monkeypatch.setattr(spark, "_forget", lambda: forgotten.append(True))
+    monkeypatch.setattr(spark, "forget", lambda: forgotten.append(True))
     with pytest.raises(EngineError) as raised:
         spark._running("local[2]")
     assert raised.value.about == "engine"
@@ -82,7 +82,7 @@ def test_a_session_of_this_process_whose_java_has_ended_is_forgotten(monkeypatch
 
 @pytest.mark.parametrize("error", GONE)
 def test_a_run_whose_engine_has_ended_says_so(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "_forget", lambda: None)
+    monkeypatch.setattr(spark, "forget", lambda: None)
     with pytest.raises(EngineError) as raised, engine.at_work():
         engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
         raise error
@@ -133,7 +133,7 @@ def test_a_java_that_has_ended_leaves_no_traceback_on_the_terminal(
         return capfd.readouterr().err
 
     assert "Traceback" in asked()
-    spark._silence_py4j()
+    spark.silence_py4j()
     assert asked() == ""
     root.error("of somebody else")
     assert capfd.readouterr().err == "of somebody else\n"

@@ -19,7 +19,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.lmm.elimination import Factored
 from discreet.lmm.families import Densities, Family, Slopes, by_rows, family, steps_by_rows
 from discreet.lmm.sparse import Coupling, Gram, blocks_of, by_columns, inverse_slopes
-from discreet.lmm.tops import Groups, highest
+from discreet.lmm.tops import GroupRows, highest
 
 STEPS, HALVINGS = 100, 30  # of Newton's method for the effects
 SETTLED = 1e-15  # of the penalised log-density: what the last step may promise; slopes need all digits of the mode
@@ -169,9 +169,9 @@ def _highest_of_groups(problem: Problem, T: list[Matrix], fixed: Vector, own: Ve
     def near(law: Family, own: Vector, rows: Integers, eta: Vector) -> Slopes:
         return steps_by_rows(law.near(y[rows], eta, own), None if weights is None else weights[rows])
 
-    def all_of(law: Family, own: Vector) -> Groups:
+    def all_of(law: Family, own: Vector) -> GroupRows:
         everything = np.arange(len(y))
-        return Groups(term.columns @ T[0], term.level, term.levels, fixed, everything, partial(near, law, own))
+        return GroupRows(term.columns @ T[0], term.level, term.levels, fixed, everything, partial(near, law, own))
 
     counted = all_of(base, own[:-1])
     last = problem.modes or [np.zeros((term.levels, term.q))] * 2

@@ -26,7 +26,7 @@ Near: TypeAlias = Callable[[Integers, Vector], Slopes]
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupRows:
     """The rows of one term: its scaled columns Z Lambda, shape (rows, q), and the group of each row.
 
     `near` gives the law at rows (their numbers) and their linear predictors.
@@ -39,13 +39,13 @@ class Groups:
     rows: Integers
     near: Near
 
-    def of(self, kept: Integers) -> Groups:
+    def of(self, kept: Integers) -> GroupRows:
         """Some of the groups, in this order."""
         place = np.full(self.levels, -1)
         place[kept] = np.arange(len(kept))
         return self.rows_where(place[self.level] >= 0, place, len(kept))
 
-    def rows_where(self, chosen: Mask, place: Integers | None = None, levels: int | None = None) -> Groups:
+    def rows_where(self, chosen: Mask, place: Integers | None = None, levels: int | None = None) -> GroupRows:
         """Some of the rows; `place` renumbers groups."""
         level = self.level[chosen]
         return replace(
@@ -83,7 +83,9 @@ class Groups:
         return found
 
 
-def highest(all_rows: Groups, counted: Groups, positive: Groups, last: list[Matrix]) -> tuple[Matrix, list[Matrix]]:
+def highest(
+    all_rows: GroupRows, counted: GroupRows, positive: GroupRows, last: list[Matrix]
+) -> tuple[Matrix, list[Matrix]]:
     """The effects of every group at its highest top, and where the two searches of single tops ended.
 
     `counted` has the law without extra zeros, `positive` the same and the rows above zero alone. `last` is where their
@@ -101,7 +103,7 @@ def highest(all_rows: Groups, counted: Groups, positive: Groups, last: list[Matr
     return climb(all_rows, found, SETTLED), [low, high]
 
 
-def climb(groups: Groups, u: Matrix, settled: float) -> Matrix:
+def climb(groups: GroupRows, u: Matrix, settled: float) -> Matrix:
     """A top for every group, by Newton steps of its own."""
     found, place = u.copy(), np.arange(groups.levels)
     law, value = groups.at(u)
@@ -132,7 +134,7 @@ def climb(groups: Groups, u: Matrix, settled: float) -> Matrix:
     return found
 
 
-def _positive(groups: Groups, curve: Vector) -> Matrix:
+def _positive(groups: GroupRows, curve: Vector) -> Matrix:
     """Omega, without the rows' negative curvature in groups where it would not be positive."""
     omega = groups.omega(curve)
     wrong = omega[:, 0, 0] <= 0 if omega.shape[1] == 1 else np.linalg.eigvalsh(omega)[:, 0] <= 0

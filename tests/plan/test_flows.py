@@ -217,7 +217,8 @@ def test_published_flows_are_near_the_true_ones(done: Any) -> None:
     truth = dict(zip(cells.keys["county"].to_pylist(), flows_of(cells.vectors).tolist(), strict=True))
     found = pq.read_table(plan.parent / "out" / "flows-q3" / "research.parquet").to_pandas().set_index("county")
     errors = [abs(found.loc[county, "employment"] / employment - 1) for county, (employment, *_) in truth.items()]
-    assert sorted(errors)[2] < 0.5  # half of the counties: one alone is farther off in one release of fifty
+    assert sorted(errors)[2] < 0.25  # half of the counties: of one alone, noise exceeds any limit once in a while
+    assert max(errors) < 10
 
 
 def test_check_prices_flows_without_data(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:

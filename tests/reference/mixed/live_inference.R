@@ -43,8 +43,16 @@ of_glmer <- function(formula, family) {
 }
 found_by_glmer <- function(m, judged) list(loglik = as.numeric(logLik(m)), judged = judged, fixed = unname(fixef(m)), deviance = unname(residuals(m, "deviance"))[1:9])
 careful <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = .2, rhoend = 1e-10, maxfun = 1e5), calc.derivs = TRUE)
+# lmerTest's derivatives with steps of one size: its own steps are shares of the parameter and vanish with it
+finer <- function(m) {
+  deviance <- update(m, devFunOnly = TRUE); at <- unname(c(getME(m, "theta"), sigma(m))); steps <- list(eps = 1e-2, r = 4)
+  curved <- numDeriv::hessian(function(u) lmerTest:::devfun_vp(at + u, deviance, TRUE), 0 * at, method.args = steps)
+  slopes <- numDeriv::jacobian(function(u) lmerTest:::get_covbeta(at + u, deviance), 0 * at, method.args = steps)
+  m@vcov_varpar <- 2 * solve(curved); m@Jac_list <- lapply(seq_along(at), function(i) matrix(slopes[, i], length(fixef(m))))
+  m
+}
 linear <- function(formula) {
-  m <- quiet(lmerTest::lmer(formula, d, control = careful)); plain <- quiet(lme4::lmer(formula, d, control = careful))
+  m <- quiet(finer(lmerTest::lmer(formula, d, control = careful))); plain <- quiet(lme4::lmer(formula, d, control = careful))
   table <- as.data.frame(coef(summary(m))); k <- length(fixef(m))
   list(df = table$df, t = table[["t value"]], p = table[["Pr(>|t|)"]], contrast = as.list(contest1D(m, c(1, 2, rep(0, k - 2)))[1, ]),
        wald = unname(confint(plain, parm = "beta_", method = "Wald")),

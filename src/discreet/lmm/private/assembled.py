@@ -110,4 +110,5 @@ def assembled(
         kept=public.kept,
         clip=(float(request.scale.lower), float(request.scale.upper)),
         family=request.family,
+        exposure=request.exposure,
     )

@@ -193,6 +193,7 @@ def offer_family(
     expected = _expected_sums(family, nothing, public, request, known)
     _refuse_unsolvable(expected, public)
     guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
+    exposed = {"exposure": request.exposure} if request.exposure else {}
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
         sums = moments.noisy_sums(drawn, mechanism, public, request)
@@ -206,7 +207,7 @@ def offer_family(
 
     return Offer(
         guarantee=guarantee,
-        details=details_of(public, request, "moments", family=family, **mechanism.to_dict()),
+        details=details_of(public, request, "moments", family=family, **exposed, **mechanism.to_dict()),
         expected=lambda: _expected(expected, public, request, measured=mechanism.sees_groups),
         read=lambda data: mechanism.exact(response_sums(frame, public, units, request.scale), public),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),

@@ -88,6 +88,7 @@ class PrivateFit(Result):
     random : one `PrivateEffects` per effect of each random term, in the formula's order.
     sigma2 : residual variance, of counts their dispersion; None for a model that follows from others.
     family : the law of the response. Estimates of shares and counts are on the scale of the logit and of the log.
+    exposure : the public column that counts are of; empty where there is none.
     rows : number of observations, which is public.
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     flags : what must be read before the estimates, in every table beside the estimates concerned.
@@ -115,6 +116,7 @@ class PrivateFit(Result):
     flags: tuple[Flag, ...] = ()
     clip: tuple[float, float] | None = None
     family: str = "gaussian"
+    exposure: str = ""
     entry: Entry | None = field(default=None, repr=False)
     name: str = ""
     check: Any = field(default=None, compare=False)

@@ -73,6 +73,7 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
         "formula": fit.formula,
         "method": fit.method,
         **({} if fit.family == "gaussian" else {"family": fit.family}),
+        **({"exposure": fit.exposure} if fit.exposure else {}),
         "rows": fit.rows,
         "fixed": _numbers(fit.fixed),
         "se": _numbers(fit.se),
@@ -96,6 +97,7 @@ def summary(fit: PrivateFit) -> str:
     """Text in the order of lme4's summary, and the promise at the end."""
     kind = "mixed model" if fit.random else "linear model"
     law = "" if fit.family == "gaussian" else f", family {fit.family}"
+    law += f" per {fit.exposure}" if fit.exposure else ""
     lines = [f"Private {kind} (method {fit.method}{law})", f"Formula: {fit.formula}"]
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
     said = {flag.note for flag in fit.flags}

@@ -80,6 +80,19 @@ def test_units_of_exposure_move_the_constant_alone(unit: float) -> None:
     assert not any(flag.word == EMPTY for flag in other.flags)
 
 
+def test_the_exposure_of_counts_is_recorded_as_a_public_column(tmp_path: Any) -> None:
+    """Red before: the ledger had the column among the public ones, and nothing said what it is for."""
+    asked = {"epsilon": 1, "public": PUBLIC, "ledger": tmp_path / "l.db", "budget": 3, "dataset": "d"}
+    fit = release_mixed("count ~ x", data(600), name="rates", **asked, **FAMILIES["count"])
+    assert fit.entry is not None
+    paid = fit.entry.payload["details"]
+    assert paid["exposure"] == "size" and "size" in paid["public"]
+    assert fit.exposure == fit.to_dict()["exposure"] == "size" and "per size" in fit.summary()
+    plain = release_mixed("count ~ x", data(600), name="counts", **asked, family="poisson", bounds=(0, 64))
+    assert plain.entry is not None and not plain.exposure
+    assert "exposure" not in {**plain.entry.payload["details"], **plain.to_dict()} and "per " not in plain.summary()
+
+
 def test_dispersion_of_counts_widens_their_errors() -> None:
     asked = {"epsilon": 50, "public": PUBLIC, "seed": 1, **FAMILIES["count"]}
     plain, wide = (release_mixed("count ~ x", data(dispersed=each), **asked) for each in (False, True))

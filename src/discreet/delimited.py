@@ -22,13 +22,15 @@ from discreet.errors import DataError
 if TYPE_CHECKING:
     import duckdb
 
-Reading: TypeAlias = Literal["number", "text", "label", "key"]
+Reading: TypeAlias = Literal["number", "outcome", "text", "label", "key"]
 """How a column of a CSV file is read; the file itself has no types.
 
-A number is one, or is missing. Text is text. Labels are whole numbers if all are; otherwise they are text as written,
-so that dates and codes such as 47.10 do not change. A key is text: it is compared and never shown.
+A number is one, or is missing. An outcome is a number, or true or false, which are 1 and 0. Text is text. Labels are
+whole numbers if all are; otherwise they are text as written, so that dates and codes such as 47.10 do not change. A key
+is text: it is compared and never shown.
 """
 
+NUMBERS = ("number", "outcome")
 ENDINGS = ("csv", "tsv", "txt")
 COMPRESSED = {"gz": "gzip", "zst": "zstd"}
 
@@ -196,7 +198,7 @@ def _typed(
     as_written = [
         column
         for column, reading in readings.items()
-        if types.get(column, "VARCHAR") not in ({"VARCHAR"} if reading == "number" else {"VARCHAR", *whole})
+        if types.get(column, "VARCHAR") not in ({"VARCHAR"} if reading in NUMBERS else {"VARCHAR", *whole})
         and not (reading == "key" and types[column] == "DOUBLE")  # 1 and 1.0, or 1.2E+17 twice: refused as no key
     ]
     as_written += _guessed(text, how, {c: kind for c, kind in types.items() if c not in as_written}, connection)
@@ -206,10 +208,12 @@ def _typed(
     for column, kind in types.items():
         reading, read = readings.get(column), quoted(column)
         bare = f"NULLIF(trim(CAST({read} AS VARCHAR), {_literal(SPACES)}), '')"
-        if reading == "number":
+        if reading in NUMBERS:
             # DuckDB would do a bare cast while it reads, where one that fails is an error.
             sql[column] = f"TRY_CAST({bare} AS DOUBLE)"
-        elif (
+        if reading == "outcome":
+            sql[column] = f"CASE lower({bare}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE {sql[column]} END"
+        elif reading not in NUMBERS and (
             kind == "VARCHAR"
             or column in as_written
             or (kind in whole and reading in ("text", "key"))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from discreet.databases import Address, SomeColumns, copied, is_address
-from discreet.delimited import Reading, quoted
+from discreet.delimited import NUMBERS, Reading, quoted
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
 from discreet.scans import scan
@@ -136,9 +136,9 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
     """The frame as it is, of whatever library; a lazy one stays in its engine."""
     import narwhals.stable.v2 as nw
 
-    numbers = [column for column, reading in readings.items() if reading == "number"]
+    numbers = {column: reading == "outcome" for column, reading in readings.items() if reading in NUMBERS}
     if isinstance(data, Mapping):
-        doubles = {column: as_numbers(data[column]) for column in numbers if column in data}
+        doubles = {column: as_numbers(data[column], outcomes=numbers[column]) for column in numbers if column in data}
         data = to_arrow({**data, **doubles}, name=name)
     try:
         frame: AnyFrame = _frame(data, data, name=name)
@@ -151,7 +151,7 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
         native = frame.to_native()
         objects = [column for column in numbers if column in schema and native[column].dtype == object]
         columns = {column: typed(native[column]) for column, kind in schema.items() if kind == nw.Object}
-        columns |= {column: as_numbers(native[column]) for column in objects}
+        columns |= {column: as_numbers(native[column], outcomes=numbers[column]) for column in objects}
         if columns:
             frame = nw.from_native(native.assign(**columns))
     return frame

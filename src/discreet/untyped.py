@@ -23,14 +23,15 @@ def typed(values: Any) -> Any:
     return values
 
 
-def as_numbers(values: Any) -> Any:
+def as_numbers(values: Any, *, outcomes: bool = False) -> Any:
     """Entries without a type of their own as doubles, nan if one is not a number; unchanged if none is a number.
 
-    Arrow would find one type for all of them, or none, and one row would decide.
+    Arrow would find one type for all of them, or none, and one row would decide. True and false are 1 and 0 among
+    `outcomes`, and no numbers elsewhere.
     """
     if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
         return values
-    entries = list(values)
+    entries = [float(each) if outcomes and isinstance(each, bool | np.bool_) else each for each in values]
     present = [entry for entry in entries if entry is not None]
     if present and not any(map(_is_number, present)):
         return values

@@ -210,7 +210,7 @@ class Spark:
 
 def _type(inferred: str, reading: Reading | None, coded: bool | None) -> str:
     """The type of a column: as inferred, unless it is a code or is to be read in a way of its own."""
-    if reading == "number":
+    if reading in ("number", "outcome"):
         return "double"
     texts = {"text": True, "key": inferred != "double", "label": inferred not in ("int", "bigint")}
     return "string" if coded or (reading is not None and texts[reading]) else inferred

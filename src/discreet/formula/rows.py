@@ -55,6 +55,15 @@ def with_doubles(frame: AnyFrame, columns: Collection[str]) -> AnyFrame:
     return frame
 
 
+def with_outcomes(frame: AnyFrame, response: str) -> AnyFrame:
+    """The frame with true and false of the response as 1 and 0."""
+    import narwhals.stable.v2 as nw
+
+    if frame.collect_schema().get(response) != nw.Boolean:
+        return frame
+    return frame.with_columns(nw.col(response).cast(nw.Int8()).cast(nw.Float64()))
+
+
 def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
     """The frame with a column for each `log_size(g)` and `size_class(g)`, and the model of these.
 

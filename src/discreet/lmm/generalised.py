@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
-from discreet.formula.rows import ModelRows, number_column, plan, read_rows
+from discreet.formula.rows import ModelRows, number_column, plan, read_rows, with_outcomes
 from discreet.formula.source import Missing, opened
 from discreet.lmm.effects import RandomEffects
 from discreet.lmm.estimate import refuse_unidentifiable, refuse_wide
@@ -29,9 +29,6 @@ from discreet.lmm.reml import independent
 from discreet.lmm.scales import refuse_columns, refuse_weights
 from discreet.lmm.solution import BOUNDARY, ORDER
 from discreet.progress import Progress, part, silent
-
-if TYPE_CHECKING:
-    from discreet.frames import AnyFrame
 
 MOST_POINTS = 100  # of the quadrature
 SINGULAR = "boundary (singular) fit: a variance is zero or a correlation is one"
@@ -79,7 +76,7 @@ def generalised(
     progress("reading rows", 0.0)
     source = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame, model = source.rows, source.model
-    frame = _with_outcomes(frame, model.response.column) if law.name == "binomial" else frame
+    frame = with_outcomes(frame, model.response.column) if law.name == "binomial" else frame
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
@@ -206,15 +203,6 @@ def _family(name: str) -> Family:
             about="family",
         )
     return family(name)
-
-
-def _with_outcomes(frame: AnyFrame, response: str) -> AnyFrame:
-    """The frame with true and false of the response as 1 and 0."""
-    import narwhals.stable.v2 as nw
-
-    if frame.collect_schema().get(response) != nw.Boolean:
-        return frame
-    return frame.with_columns(nw.col(response).cast(nw.Int8()).cast(nw.Float64()))
 
 
 def refuse_values(law: Family, y: Vector) -> None:

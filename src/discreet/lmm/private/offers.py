@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.formula.formula import Formula
-from discreet.formula.rows import read_rows, with_sizes
+from discreet.formula.rows import read_rows, with_outcomes, with_sizes
 from discreet.frames import open_frame
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments, paper, strict
@@ -81,11 +81,13 @@ class ModelQuestion(Question[PrivateFit]):
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model
-        frame = open_frame(data, readings=dict.fromkeys([model.response.column], "number"), ordered=True)
+        shares = request.family == "binomial"
+        frame = open_frame(data, readings={self.response: "outcome" if shares else "number"}, ordered=True)
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)
         known = public_design(frame, model, any_terms=self.method == "moments")
+        frame = with_outcomes(frame, self.response) if shares else frame
         frame = confined(frame, known, request.scale)
         if request.family != "gaussian":
             refuse_terms(known, request)

@@ -66,7 +66,8 @@ def look(
     if y is None or np.isfinite(y).mean() < OFTEN:
         words = (
             f"Column {response!r} holds no numbers in most rows: each of them would count as the middle of the bounds. "
-            "Write numbers with a decimal point, as 45.5, and nothing else in a field."
+            "Write numbers with a decimal point, as 45.5, and nothing else in a field; binomial models read true and "
+            "false too."
         )
         return [OwnersNote(words) if y is None else _noted(words, ~np.isfinite(y))]
     told: list[str] = []

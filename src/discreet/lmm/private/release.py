@@ -82,8 +82,8 @@ def release_mixed(
     series, time : for terms such as lag(y, 1), the response of one period earlier, which is protected like every
         other: the columns that name a series, and the one that counts its periods. Both are public. Rows without
         all their lags only serve as lags. "moments" only.
-    family : "gaussian", "binomial" for responses in [0, 1], or "poisson" for counts, with logit and log links and
-        nested random intercepts. "moments" only.
+    family : "gaussian", "binomial" for responses in [0, 1] or true and false, or "poisson" for counts, with logit and
+        log links and nested random intercepts. "moments" only.
     exposure : for counts: the public column that they are proportional to.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -108,6 +114,57 @@ def test_no_response_stops_a_release(response: str, value: float) -> None:
     fit = release_mixed(f"{response} ~ x + (1 | g)", rows, epsilon=1, public=PUBLIC, seed=2, **FAMILIES[response])
     assert np.isfinite(fit.beta).all() or NOWHERE in fit.notes
     assert str(fit.guarantee.loss) == "epsilon=1"
+
+
+def _true_and_false(tmp_path: Any, gap: bool) -> dict[str, Any]:
+    """The outcomes as true and false in every kind of table, with a missing one or without."""
+    rows = data(600)
+    told = rows["yes"] == 1
+    listed: list[Any] = [None if gap and at == 3 else bool(each) for at, each in enumerate(told)]
+    table = pa.table(rows | {"yes": pa.array(listed)})
+    pq.write_table(table, tmp_path / "d.parquet")
+    pacsv.write_csv(table, tmp_path / "d.csv")
+    return {
+        "list": rows | {"yes": listed},
+        "numpy's own": rows | {"yes": [each if each is None else np.bool_(each) for each in listed]},
+        "arrow": table,
+        "pandas": pd.DataFrame(rows | {"yes": listed}),
+        "pandas' own": pd.DataFrame(rows | {"yes": pd.array(listed, dtype="boolean")}),
+        "polars": pl.DataFrame(rows | {"yes": listed}),
+        "lazy": pl.LazyFrame(rows | {"yes": listed}),
+        "DuckDB": duckdb.from_arrow(table),
+        "parquet": str(tmp_path / "d.parquet"),
+        "csv": str(tmp_path / "d.csv"),
+    } | ({} if gap else {"numpy": rows | {"yes": told}})
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_true_and_false_are_responses_of_shares(gap: bool, tmp_path: Any) -> None:
+    """Red before: refused, but for CSV files, in which every response counted as missing and nothing said so."""
+    asked = {"epsilon": 5, "public": PUBLIC, "seed": 1, "family": "binomial"}
+    rows = data(600)
+    rows["yes"][3] = np.nan if gap else rows["yes"][3]
+    expected = release_mixed("yes ~ x + (1 | g)", rows, **asked)
+    for kind, table in _true_and_false(tmp_path, gap).items():
+        fit = release_mixed("yes ~ x + (1 | g)", table, **asked)
+        np.testing.assert_allclose(fit.beta, expected.beta, rtol=1e-9, err_msg=kind)
+
+
+@pytest.mark.parametrize("entry", [None, np.nan, 0.25, 7, "no", True])
+def test_no_entry_among_true_and_false_stops_a_release(entry: Any) -> None:
+    """Columns without a type of their own: one row must not decide whether there is a release."""
+    rows = data(600)
+    told: list[Any] = (rows["yes"] == 1).tolist()
+    for table in (rows | {"yes": [entry, *told[1:]]}, pd.DataFrame(rows | {"yes": [entry, *told[1:]]})):
+        release_mixed("yes ~ x", table, epsilon=1, public=PUBLIC, seed=1, family="binomial")
+
+
+@pytest.mark.parametrize("more", [{}, {"family": "poisson"}])
+def test_true_and_false_are_no_amounts_and_no_counts(more: dict[str, Any]) -> None:
+    for outcome in (True, False):
+        rows = data(600) | {"yes": np.full(600, outcome)}
+        with pytest.raises(DiscreetError, check=about("formula")):
+            release_mixed("yes ~ x", rows, epsilon=1, public=PUBLIC, bounds=(0, 1), **more)
 
 
 def test_a_column_that_separates_has_no_estimate_or_a_wide_one() -> None:
@@ -222,9 +279,6 @@ def test_arguments_that_no_release_takes_are_refused_by_name(name: str) -> None:
 
 
 def test_the_command_releases_families(tmp_path: Any) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     pq.write_table(pa.table(data(800)), tmp_path / "d.parquet")
     asked = [
         "fit",

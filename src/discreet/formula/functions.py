@@ -14,14 +14,15 @@ from discreet.errors import DataError
 from discreet.formula.basis import NaturalSplines, Polynomials, Splines
 from discreet.formula.formula import Factor
 
+REACH = 150  # powers of ten whose squares are doubles, times rows
+
 
 def learn(factor: Factor, x: Vector) -> dict[str, Any]:
     """What a function must know of its column before it can be applied to any."""
     if factor.function == "center":
         return {"centre": x.mean(), "scale": 1.0}
     if factor.function == "scale":
-        if x.min() == x.max():
-            raise constant(factor)
+        refuse_reach(factor, float(x.min()), float(x.max()))
         return {"centre": x.mean(), "scale": x.std(ddof=1)}
     return {}
 
@@ -39,6 +40,8 @@ def apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
 
 def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
     arguments = {name or "degree": int(value) for name, value in factor.arguments}
+    if "basis" not in state:
+        refuse_reach(factor, float(x.min()), float(x.max()))
     try:
         with np.errstate(all="ignore"):
             if "basis" not in state:
@@ -56,11 +59,33 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
         raise _impossible(factor, x) from None
     if not np.isfinite(found).all():
         raise DataError(
-            f"{factor} overflows: powers of its column exceed double precision.",
-            remedy="Use a smaller degree.",
+            f"{factor} cannot be computed: powers of {factor.column!r} are too small or too large for a double.",
+            "A curve needs squares of as many powers as its degree.",
+            "Use a smaller degree, or give the column in a unit in which its values are near 1.",
             about="formula",
         )
     return found
+
+
+def refuse_reach(factor: Factor, least: float, most: float) -> None:
+    """Refuse a scale or a curve of a column whose values are all one, or differ by what doubles cannot square."""
+    if least == most:
+        raise constant(factor)
+    if factor.function == "bs":  # of ratios of differences alone
+        return
+    degree = int(factor.arguments[0][1]) if factor.function == "poly" and factor.arguments else 1
+    reach = REACH // max(degree, 1)
+    apart = most / 2 - least / 2
+    if apart > 0 and abs(np.log10(apart)) <= reach:
+        return
+    little = apart < 1
+    raise DataError(
+        f"{factor} needs squares of {factor.column!r}, whose values differ by too {'little' if little else 'much'} for "
+        "a double.",
+        f"They may differ by {reach} powers of ten less or more than 1{' with this degree' * (degree > 1)}.",
+        f"Give the column in a {'smaller' if little else 'larger'} unit, in which its values are near 1.",
+        about="formula",
+    )
 
 
 def constant(factor: Factor) -> DataError:

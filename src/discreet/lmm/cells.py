@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.formula.design import Codes, Layout, Levels, Monomial
 from discreet.formula.formula import Factor
-from discreet.formula.functions import constant
+from discreet.formula.functions import refuse_reach
 from discreet.formula.rows import (
     DISTANT,
     Learned,
@@ -307,6 +307,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
         usable = nw.when(x.is_finite()).then(x)
         asked += [(x.is_null() | ~x.is_finite()).any().alias(f"bad {column}"), usable.min().alias(f"least {column}")]
         asked += [usable.mean().alias(f"mean {column}"), usable.std(ddof=1).alias(f"scale {column}")]
+        asked += [usable.max().alias(f"most {column}")]
     found = collect(frame.select(*asked), step="survey of the columns").to_pylist()[0]
     refuse_empty(found["rows"])
     states: dict[Factor, dict[str, Any]] = {}
@@ -318,8 +319,8 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
         if factor.function == "log" and found[f"least {factor.column}"] <= 0:
             raise nonpositive(factor)
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]
-        if factor.function == "scale" and not scale:
-            raise constant(factor)
+        if factor.function == "scale":
+            refuse_reach(factor, found[f"least {factor.column}"], found[f"most {factor.column}"])
         scaled = factor.function in ("center", "scale")
         states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}
         means[factor] = float(np.log(mean)) if factor.function == "log" else 0.0 if scaled else mean

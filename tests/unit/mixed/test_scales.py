@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError, FitError
+from discreet.errors import DataError, DiscreetError, FitError
 from discreet.lmm.fit import MixedWarning
+from faults_of import about
 
 FORMULAS = ("y ~ x + (1 | g)", "y ~ x + (x | g)", "y ~ x + (x | g) + (1 | h)")
 SEARCH = 1e-4  # what the last step of a search leaves of a variance; a power of two changes no digit before it
@@ -71,6 +72,27 @@ def test_sizes_are_refused_where_an_engine_has_the_rows(factors: dict[str, float
         with pytest.raises(FitError) as caught:
             dc.mixed(formula, data)
         assert caught.value.about == "formula"
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e160, 1e300])
+@pytest.mark.parametrize("made", ["scale(x)", "poly(x, 2)", "poly(x, 5)", "ns(x, df=3)"])
+def test_functions_of_a_column_that_doubles_cannot_square_say_on_which_side_it_is(made: str, unit: float) -> None:
+    """Red before: tiny ones were "too large", or constant in a file, and large ones dropped as if they said nothing."""
+    data = pa.table(columns(x=unit))
+    said = about("formula", naming=("too little", "smaller") if unit < 1 else ("too much", "larger"))
+    for table in (data, duckdb.from_arrow(data)):
+        for more in ({}, {"family": "poisson"}):
+            with pytest.raises(DataError, check=said):
+                dc.mixed(f"n ~ {made} + (1 | g)", table, **more)
+
+
+@pytest.mark.parametrize(
+    ("made", "power"), [("scale(x)", 149), ("poly(x, 2)", 74), ("poly(x, 5)", 29), ("ns(x, df=3)", 149)]
+)
+def test_functions_within_reach_do_not_depend_on_the_unit(made: str, power: int) -> None:
+    plain = dc.mixed(f"y ~ {made} + (1 | g)", columns())
+    for unit in (10.0**-power, 10.0**power):
+        assert dc.mixed(f"y ~ {made} + (1 | g)", columns(x=unit)).beta == pytest.approx(plain.beta, rel=SEARCH)
 
 
 def test_a_column_of_zeros_is_still_dropped() -> None:

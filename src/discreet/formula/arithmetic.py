@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from discreet.delimited import quoted
 from discreet.errors import DataError, FormulaError
-from discreet.frames import missing
+from discreet.frames import missing, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -175,7 +176,7 @@ def _expression(node: Node) -> Any:
     if kind == "call":
         function, inside = parts
         if function == "days":
-            return _days(nw.col(inside[1]).cast(nw.Datetime("ms")).dt)
+            return _days(nw.col(inside[1]).cast(nw.Datetime("us")).dt)
         value = _expression(inside)
         return {"I": lambda: value, "sqrt": lambda: value**0.5, "exp": value.exp, "log": value.log}[function]()
     if kind == "!":
@@ -263,11 +264,30 @@ def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "for
     wanted = [_column(_renamed(node, utc) if node[1] == "days" else node).alias(name) for name, node in made.items()]
     if not utc:
         return frame.with_columns(*wanted) if wanted else frame
-    instants = [
+    return _with_instants(frame, utc).with_columns(*wanted).drop(*utc.values())
+
+
+def _with_instants(frame: AnyFrame, utc: Mapping[str, str]) -> AnyFrame:
+    """The frame with moments of a time zone as those of UTC, under other names.
+
+    DuckDB and Spark show moments in the zone of their session, from which narwhals cannot convert: they count
+    microseconds instead, which also holds on nights when clocks are changed.
+    """
+    import narwhals.stable.v2 as nw
+
+    native: Any = frame.to_native()
+    if frame.implementation.is_duckdb():
+        made = [f"make_timestamp(epoch_us({quoted(zoned)})) AS {quoted(plain)}" for zoned, plain in utc.items()]
+        return open_frame(native.project(", ".join(["*", *made])), ordered=True)
+    if frame.implementation.is_spark_like():
+        start = "timestamp_ntz'1970-01-01 00:00:00'"
+        of = [(f"`{zoned.replace('`', '``')}`", f"`{plain.replace('`', '``')}`") for zoned, plain in utc.items()]
+        made = [f"timestampadd(MICROSECOND, unix_micros({zoned}), {start}) AS {plain}" for zoned, plain in of]
+        return open_frame(native.selectExpr("*", *made), ordered=True)
+    return frame.with_columns(
         nw.col(zoned).dt.convert_time_zone("UTC").dt.replace_time_zone(None).alias(plain)
         for zoned, plain in utc.items()
-    ]
-    return frame.with_columns(*instants).with_columns(*wanted).drop(*utc.values())
+    )
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -99,7 +99,7 @@ def generalised(
     weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
     refuse_values(law, y)
     if weight is not None:
-        refuse_weights(law.name, weight)
+        refuse_weights(law.name, weight, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
     progress(ORDER, 0.1)

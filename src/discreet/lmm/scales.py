@@ -20,8 +20,11 @@ from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Gram
 
 POWERS = 65.0  # of ten, of response and column together: the fourth power of their product is a double, times rows
-HEAVIEST = {"binomial": 1e8}  # of numbers of trials, and of other weights: beyond it the likelihood has too few digits
+# Weights beyond which the likelihood has too few digits: up to them an intercept is within 0.05 standard errors of that
+# of known effects, to which heavy weights lead, and ten times as far it is not (tests/unit/mixed/test_scales.py).
+HEAVIEST = {"binomial": 1e8, "poisson": 1e8, "negative-binomial": 1e4, "zero-inflated-negative-binomial": 1e4}
 HEAVY, LIGHT = 1e5, 1e-4
+EVENTS = 1e11  # of a row, weight times count, where weights are above `HEAVY`: with 4e11 variances were another model's
 POSSIBLE = (
     "The sizes of the response and of a column, each times the root of its weights, are at most "
     f"{POWERS:.0f} powers of ten from 1, both together."
@@ -110,9 +113,17 @@ def _largest(monomial: Monomial, rows: ModelRows | None, frame: Any) -> float:
     return float(np.prod([held[name][0].as_py() for name in names]))
 
 
-def refuse_weights(family: str, weights: Vector) -> None:
+def refuse_weights(family: str, weights: Vector, y: Vector) -> None:
     """Refuse weights of counts and shares whose likelihoods are so steep, or so flat, that their top is not found."""
     largest, most = float(weights.max()), HEAVIEST.get(family, HEAVY)
+    if most >= largest > HEAVY and float((weights * y).max()) > EVENTS:
+        raise FitError(
+            f"The largest product of a weight and a count is above {EVENTS:.0e}, so the likelihood is too steep for "
+            "doubles.",
+            f"Weights above {HEAVY:.0e} make at most {EVENTS:.0e} events of a row.",
+            "Divide the weights, or leave them out if they are all the same.",
+            about="weights",
+        )
     if not LIGHT <= largest <= most:
         steep = "high and steep" if largest > most else "flat"
         raise FitError(

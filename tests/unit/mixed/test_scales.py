@@ -113,6 +113,64 @@ def test_counts_whose_weights_or_columns_are_beyond_doubles_are_refused(
     assert caught.value.about == about
 
 
+NEAR = 0.05  # of a standard error: what doubles leave of a top so steep; at ten times the limits it is 0.4 and more
+
+
+def _effects_without_doubt(data: dict[str, Any]) -> tuple[float, float]:
+    """Weights so large that every group's effect is known: their mean and variance, in closed form given the slope."""
+    g, x, y = np.unique(data["g"], return_inverse=True)[1], data["x"], data["n"]
+    events, slope = np.bincount(g, y), 0.0
+    for _ in range(50):
+        one, two, three = (np.bincount(g, np.exp(slope * x) * x**power) for power in (0, 1, 2))
+        slope += (y @ x - events @ (two / one)) / (events @ (three / one - (two / one) ** 2))
+    effects = np.log(events / np.bincount(g, np.exp(slope * x)))
+    return float(effects.mean()), float(effects.var())
+
+
+@pytest.mark.parametrize("weight", [1e5, 1e6, 1e8])
+def test_heavy_counts_have_effects_that_are_known(weight: float) -> None:
+    """Red before above 1e5, a limit that one simulated data set of another family had set."""
+    data = columns(w=weight)
+    data["n"] = np.random.default_rng(5).poisson(np.exp(0.5 + 0.3 * data["x"] + 0.4 * np.sin(range(240))))
+    mean, variance = _effects_without_doubt(data)
+    fit: Any = dc.mixed("n ~ x + (1 | g)", data, family="poisson", weights="w")
+    assert abs(fit.beta[0] - mean) < NEAR * (variance / 12) ** 0.5
+    assert abs(fit.variances["g"] - variance) < NEAR * variance * (2 / 12) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("family", "most"),
+    [
+        ("poisson", 1e8),
+        ("zero-inflated-poisson", 1e5),
+        ("negative-binomial", 1e4),
+        ("zero-inflated-negative-binomial", 1e4),
+    ],
+)
+def test_heavier_weights_are_refused(family: str, most: float) -> None:
+    """Red before: with weights of 1e5 an intercept of the negative binomial was off by 0.42 standard errors."""
+    with pytest.raises(FitError, check=about("weights", naming=(f"{most:.0e}",))):
+        dc.mixed("n ~ x + (1 | g)", columns(w=1.01 * most), family=family, weights="w")
+
+
+def test_weights_that_make_too_many_events_are_refused() -> None:
+    """With counts of 1,000 and weights of 1e8 a variance was off by more than its standard error."""
+    data = columns(w=1e8)
+    with pytest.raises(FitError, check=about("weights", naming=("1e+11",))):
+        dc.mixed("n ~ x + (1 | g)", data | {"n": 1000 + data["n"]}, family="poisson", weights="w")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_dispersed_counts_within_the_limit_move_nothing(seed: int) -> None:
+    """From weights of a thousand on groups' effects are known, so ten times as many change no estimate."""
+    rng = np.random.default_rng(seed)
+    g, x = rng.integers(0, 30, 900), rng.normal(size=900)
+    mean = np.exp(0.5 + 0.3 * x + 0.5 * rng.normal(size=30)[g]) * rng.gamma(2, 0.5, 900)
+    data = {"n": rng.poisson(mean), "x": x, "g": g.astype(str), "k": np.full(900, 1e3), "w": np.full(900, 1e4)}
+    less, more = (dc.mixed("n ~ x + (1 | g)", data, family="negative-binomial", weights=w) for w in ("k", "w"))
+    assert abs(more.beta[0] - less.beta[0]) < NEAR * less.se["(Intercept)"]
+
+
 def test_a_refit_refuses_responses_beyond_doubles() -> None:
     data = columns()
     fit = dc.mixed("y ~ x + (1 | g)", data)

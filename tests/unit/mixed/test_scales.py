@@ -113,7 +113,7 @@ def test_counts_whose_weights_or_columns_are_beyond_doubles_are_refused(
     assert caught.value.about == about
 
 
-NEAR = 0.05  # of a standard error: what doubles leave of a top so steep; at ten times the limits it is 0.4 and more
+NEAR = 0.05  # of a standard error: what doubles leave of a top so steep; ten times the limit of either law misses it
 
 
 def _effects_without_doubt(data: dict[str, Any]) -> tuple[float, float]:
@@ -129,7 +129,7 @@ def _effects_without_doubt(data: dict[str, Any]) -> tuple[float, float]:
 
 @pytest.mark.parametrize("weight", [1e5, 1e6, 1e8])
 def test_heavy_counts_have_effects_that_are_known(weight: float) -> None:
-    """Red before above 1e5, a limit that one simulated data set of another family had set."""
+    """Red before above 1e5, the limit of every family but the binomial."""
     data = columns(w=weight)
     data["n"] = np.random.default_rng(5).poisson(np.exp(0.5 + 0.3 * data["x"] + 0.4 * np.sin(range(240))))
     mean, variance = _effects_without_doubt(data)

@@ -22,8 +22,8 @@ from discreet.lmm.sparse import Gram
 POWERS = 65.0  # of ten, of response and column together: the fourth power of their product is a double, times rows
 # Weights beyond which the likelihood has too few digits. Heavy weights lead to effects that are known: of Poisson
 # counts in closed form, which 1e8 keeps within 0.05 standard errors in 30 data sets and 1e9 misses; of negative
-# binomials those of weights of 1e3, which 1e4 keeps in 12 and 1e5 misses by 0.42. With extra zeros the limit of these is
-# the same, and not measured.
+# binomials those of weights of 1e3, which 1e4 keeps in 12 and 1e5 misses by 0.42. With extra zeros their limit
+# is the same, and not measured.
 HEAVIEST = {"binomial": 1e8, "poisson": 1e8, "negative-binomial": 1e4, "zero-inflated-negative-binomial": 1e4}
 HEAVY, LIGHT = 1e5, 1e-4
 EVENTS = 1e11  # of a row, weight times count, where weights are above `HEAVY`: with 4e11 variances were another model's

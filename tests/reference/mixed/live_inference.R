@@ -65,8 +65,15 @@ weighted <- function(formula) {
 }
 long <- lmeControl(opt = "nlminb", msMaxIter = 1000, msTol = 1e-13, tolerance = 1e-13, niterEM = 50, msMaxEval = 5000, returnObject = TRUE)
 law <- function(m) list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)), se = unname(sqrt(diag(vcov(m)))), group = getVarCov(m)[1, 1],
-  sds = if (is.null(m$modelStruct$varStruct)) NULL else as.list(m$sigma * coef(m$modelStruct$varStruct, unconstrained = FALSE, allCoef = TRUE)),
   rho = if (is.null(m$modelStruct$corStruct)) NULL else unname(coef(m$modelStruct$corStruct, unconstrained = FALSE)))
+# nlme's search stops 1e-5 of a variance early with several residual variances; glmmTMB's gradient is 1e-11, but its
+# standard errors under REML allow for the variances' own errors
+strata <- function(m) {
+  own <- predict(m, type = "disp"); group <- c(VarCorr(m)$cond$g); X <- cbind(1, d$x)
+  V <- group * outer(d$g, d$g, "==") + diag(own^2)
+  list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)$cond), se = sqrt(diag(solve(t(X) %*% solve(V, X)))),
+       group = group, sds = as.list(tapply(own, d$s, function(same) same[1])))
+}
 ml <- function(formula) quiet(lme4::lmer(formula, d, REML = FALSE, control = careful))
 ratio <- as.data.frame(anova(ml(y ~ x + (1 | g)), ml(y ~ x + z + (1 | g)), ml(y ~ x + z + (x | g))))
 answers <- list(
@@ -84,7 +91,7 @@ answers <- list(
     "poisson" = of_glmer(count ~ x + offset(log(e)) + (x | g) + (1 | h), poisson)),
   linear = list("y ~ x + z + (1 | g)" = linear(y ~ x + z + (1 | g)), "y ~ x + (x | g)" = linear(y ~ x + (x | g)), "y ~ x + (1 | g) + (1 | h)" = linear(y ~ x + (1 | g) + (1 | h))),
   weights = weighted(y ~ x + (1 | g) + (1 | h)),
-  strata = law(lme(uneven ~ x, d, ~ 1 | g, weights = varIdent(form = ~ 1 | s), control = long)),
+  strata = strata(quiet(glmmTMB(uneven ~ x + (1 | g), d, dispformula = ~ s, REML = TRUE, control = tight))),
   series = law(lme(serial ~ x, d, ~ 1 | g, correlation = corAR1(form = ~ t | g), control = long)),
   ratio = list(chisq = ratio$Chisq[-1], df = ratio$Df[-1], p = ratio[["Pr(>Chisq)"]][-1], aic = ratio$AIC))
 write_json(answers, files[2], digits = NA, auto_unbox = TRUE, null = "null")

@@ -63,10 +63,11 @@ weighted <- function(formula) {
   m <- quiet(lme4::lmer(formula, d, weights = e, control = careful)); v <- as.data.frame(VarCorr(m))
   list(criterion = REMLcrit(m), fixed = unname(fixef(m)), se = unname(sqrt(diag(as.matrix(vcov(m))))), variances = v$vcov[is.na(v$var2)])
 }
-long <- lmeControl(opt = "nlminb", msMaxIter = 1000, msTol = 1e-13, tolerance = 1e-13, niterEM = 50, msMaxEval = 5000, returnObject = TRUE)
+# nlme by BFGS: nlminb stops 1e-5 of a variance early
+long <- lmeControl(opt = "optim", optimMethod = "BFGS", msMaxIter = 1000, msTol = 1e-16, tolerance = 1e-13, niterEM = 50, msMaxEval = 5000, returnObject = TRUE)
 law <- function(m) list(loglik = as.numeric(logLik(m)), fixed = unname(fixef(m)), se = unname(sqrt(diag(vcov(m)))), group = getVarCov(m)[1, 1],
   rho = if (is.null(m$modelStruct$corStruct)) NULL else unname(coef(m$modelStruct$corStruct, unconstrained = FALSE)))
-# nlme's search stops 1e-5 of a variance early with several residual variances; glmmTMB's gradient is 1e-11, but its
+# Several residual variances by glmmTMB, whose gradient is 1e-11 where nlme stops early; its own
 # standard errors under REML allow for the variances' own errors
 strata <- function(m) {
   own <- predict(m, type = "disp"); group <- c(VarCorr(m)$cond$g); X <- cbind(1, d$x)

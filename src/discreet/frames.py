@@ -150,7 +150,8 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
     if frame.implementation.is_pandas():
         native = frame.to_native()
         objects = [column for column in numbers if column in schema and native[column].dtype == object]
-        columns = {column: typed(native[column]) for column, kind in schema.items() if kind == nw.Object}
+        unread = [c for c, kind in schema.items() if kind == nw.Unknown and getattr(native[c].dtype, "tz", None)]
+        columns = {c: typed(native[c]) for c, kind in schema.items() if kind == nw.Object or c in unread}
         columns |= {column: as_numbers(native[column], outcomes=numbers[column]) for column in objects}
         if columns:
             frame = nw.from_native(native.assign(**columns))

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.app import app
-from discreet.errors import PrivacyError
+from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger import Ledger, Policy
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
@@ -84,3 +84,14 @@ def test_the_call_that_the_owner_is_asked_for_does_it(asked: str, keyword: str, 
         other = {"unit": Establishments(0.1)} if "unit" in asked else {"dataset": "other"}
         ledger.open_budget(**{**OPEN, **other, keyword: True})
     ASKED[asked](Ledger.open(book))
+
+
+@pytest.mark.parametrize("store", ["ledger.db", Path("ledger.db"), None, "postgresql://me:secret@host/books"])
+def test_a_ledger_of_a_path_says_how_it_is_opened(store: object) -> None:
+    """Red before: it was made, and its first use ended in an AttributeError."""
+    with pytest.raises(LedgerError) as refused:
+        Ledger(store)  # type: ignore[arg-type]
+    (fault,) = refused.value.faults
+    assert fault.asked and fault.possible and fault.remedy
+    assert "Ledger.open(path)" in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -223,12 +223,14 @@ def _days(moment: Any) -> Any:
     """Days since 1970 by the parts of a moment, which every engine knows."""
     import narwhals.stable.v2 as nw
 
-    past = moment.year().cast(nw.Int64()) - 1
-    day = 365 * past + past // 4 - past // 100 + past // 400 + moment.ordinal_day().cast(nw.Int64()) - EPOCH
+    # doubles, because integers of pandas cannot be missing; these quotients are exact enough to be cut
+    past = moment.year().cast(nw.Float64()) - 1
+    leap = (past / 4).floor() - (past / 100).floor() + (past / 400).floor()
+    day = 365 * past + leap + moment.ordinal_day().cast(nw.Float64()) - EPOCH
     hour, minute, second, rest = (
         part().cast(nw.Float64()) for part in (moment.hour, moment.minute, moment.second, moment.millisecond)
     )
-    return day.cast(nw.Float64()) + (hour + (minute + (second + rest / 1000) / 60) / 60) / 24
+    return day + (hour + (minute + (second + rest / 1000) / 60) / 60) / 24
 
 
 def refuse_made(made: Iterable[tuple[str, Node]], there: Collection[str]) -> None:

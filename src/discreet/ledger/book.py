@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
-from discreet.errors import PrivacyError
+from discreet.errors import LedgerError, PrivacyError
 from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
@@ -49,6 +49,10 @@ class Ledger:
     """
 
     def __init__(self, store: Store) -> None:
+        if not hasattr(store, "reading"):
+            asked = f"Ledger(...) was given a {type(store).__name__}, which is not the store of a ledger."
+            remedy = "Use `Ledger.open(path)`, or `Ledger.in_memory()` for a trial."
+            raise LedgerError(asked, "`open` makes that store from a path or an address.", remedy)
         self._store = store
 
     @classmethod

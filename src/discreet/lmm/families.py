@@ -225,10 +225,11 @@ def by_rows(law: Densities, weights: Vector | None) -> Densities:
 
 
 def steps_by_rows(near: Slopes, weights: Vector | None) -> Slopes:
-    """The same of what a step needs."""
+    """The same of what a step needs; of a step too far it is infinite, and who takes steps halves that one."""
     if weights is None:
         return near
-    return Slopes(near.density * weights, near.slope * weights, near.curve * weights)
+    with np.errstate(over="ignore"):
+        return Slopes(near.density * weights, near.slope * weights, near.curve * weights)
 
 
 _FAMILIES: dict[str, Family] = {

@@ -140,7 +140,8 @@ class Mode:
 
 
 def _penalised(law: Densities | Slopes, u: list[Matrix]) -> float:
-    return float(sum(np.vdot(each, each) for each in u)) / 2 - float(law.density.sum())
+    with np.errstate(over="ignore"):  # infinite after a step too far
+        return float(sum(np.vdot(each, each) for each in u)) / 2 - float(law.density.sum())
 
 
 def mode(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> Mode:

@@ -104,9 +104,12 @@ def highest(
 
 
 def climb(groups: GroupRows, u: Matrix, settled: float) -> Matrix:
-    """A top for every group, by Newton steps of its own."""
-    found, place = u.copy(), np.arange(groups.levels)
+    """A top for every group, by Newton steps of its own from `u`, or from zero where doubles do not hold that value."""
     law, value = groups.at(u)
+    if not (held := np.isfinite(value)).all():
+        u = np.where(held[:, None], u, 0.0)
+        law, value = groups.at(u)
+    found, place = u.copy(), np.arange(groups.levels)
     for _ in range(STEPS):
         slope, omega = groups.slope(law, u), _positive(groups, law.curve)
         step = slope / omega[:, :, 0] if u.shape[1] == 1 else np.linalg.solve(omega, slope[:, :, None])[:, :, 0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,13 @@ def test_no_fit_ends_at_a_flat_top(seed: int, monkeypatch: pytest.MonkeyPatch) -
 def test_a_fit_that_has_no_other_end_says_so() -> None:
     fit = dc.mixed("y ~ x + (1 | g)", hard(95), family="zero-inflated-poisson")
     assert FLAT_TOP in fit.notes
+
+
+@pytest.mark.parametrize("name", ["poisson", "zero-inflated-poisson"])
+def test_a_search_that_begins_beyond_doubles_ends_where_others_do(name: str) -> None:
+    """Red before: of extra zeros it stayed where it began, and both gave warnings of NumPy's."""
+    rows = replace(problem(), family=family(name), weights=np.full(GROUPS * EACH, 1e5))
+    own = OWN if rows.family.inflated else np.empty(0)
+    here = laplace(rows, BETA, THETA, own)[0]
+    far = replace(rows, modes=[np.full((GROUPS, 1), 1e3) for _ in range(2 if rows.family.inflated else 1)])
+    assert laplace(far, BETA, THETA, own)[0] == pytest.approx(here, rel=ALIKE)

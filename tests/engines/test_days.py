@@ -8,9 +8,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from faults_of import about
 
 import discreet as dc
+from faults_of import about
 
 FORMULA = "y ~ days(d) + (1 | g)"
 

@@ -13,19 +13,12 @@ from bench.comparison import Agreement, Comparison, Row
 
 WORKERS = ("sex", "education")
 
-CONTEST = """
-import duckdb
+BY_HAND = """
 from itertools import product
-from statistics import median
-import numpy as np
-import discreet as dc
-from discreet.frames import connect
 from discreet.schema import LODES
-from discreet.tables.cells import cell_statistics
-folder, runs, only, *worker_by = sys.argv[1:]
 places = ("place", "sector", "ownership")
 
-def sql():
+def sql(folder, worker_by):
     "The plan of `cell_statistics` as a database person would write it."
     jobs, workplaces = (f"read_parquet('{folder}/{name}.parquet')" for name in ("jobs", "workplace"))
     levels = list(product(*(LODES.worker_attributes[name] for name in worker_by)))
@@ -35,16 +28,28 @@ def sql():
         stride //= len(domain)
         cases = " ".join(f"WHEN {name} = '{v}' THEN {i * stride}" for i, v in enumerate(domain))
         codes.append(f"CASE {cases} END")
-    counters = ", ".join(f"count(*) FILTER (level = {i}) AS n{i}" for i in range(len(levels)))
-    pairs = ", ".join(f"coalesce(sum(n{i}), 0)::BIGINT, coalesce(max(n{i}), 0)" for i in range(len(levels)))
+    counted = [f"n{i}" for i in range(len(levels))] if worker_by else ["n"]
+    counters = ["count(*) AS n"] + [f"count(*) FILTER (level = {i}) AS n{i}" for i in range(len(levels)) if worker_by]
+    pairs = ", ".join(f"coalesce(sum({name}), 0)::BIGINT, coalesce(max({name}), 0)" for name in counted)
     by = ", ".join(places)
     return f'''
-        WITH firms AS (SELECT workplace, count(*) AS n, {counters}
+        WITH firms AS (SELECT workplace, {", ".join(counters)}
                        FROM (SELECT workplace, {" + ".join(codes)} AS level FROM {jobs}) GROUP BY workplace)
         SELECT {by}, count(*), coalesce(max(n), 0), {pairs}
         FROM {workplaces} LEFT JOIN firms USING (workplace) GROUP BY {by}'''
+"""
 
-connection, plan = connect(), sql()
+CONTEST = (
+    BY_HAND
+    + """
+import duckdb
+from statistics import median
+import numpy as np
+import discreet as dc
+from discreet.frames import connect
+from discreet.tables.cells import cell_statistics
+folder, runs, only, *worker_by = sys.argv[1:]
+connection, plan = connect(), sql(folder, worker_by)
 jobs = dc.read_jobs(folder, schema=LODES, validate=False)
 session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=10_000, dataset="bench")
 query = session.count(by=[*places, *worker_by])
@@ -70,6 +75,7 @@ else:
             taken[name].append(measured(contestant)[0]["seconds"])
     report(same=same, version=version("duckdb"), **{name: median(times) for name, times in taken.items()})
 """
+)
 
 
 def compare(*, quick: bool) -> Comparison:

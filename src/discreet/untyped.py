@@ -17,14 +17,14 @@ def typed(values: Any) -> Any:
     import pandas as pd
     import pyarrow as pa
 
-    with contextlib.suppress(pa.ArrowException):
+    with contextlib.suppress(pa.ArrowException, OverflowError):  # of whole numbers that no type of Arrow's holds
         found = pa.array(values, from_pandas=True)
         return pd.Series(found, index=values.index, dtype=pd.ArrowDtype(found.type))
     return values
 
 
 def as_numbers(values: Any, *, outcomes: bool = False) -> Any:
-    """Entries without a type of their own as doubles, nan if one is not a number; unchanged if none is a number.
+    """Entries without a type of their own as doubles, nan if one is not a number.
 
     Arrow would find one type for all of them, or none, and one row would decide. True and false are 1 and 0 among
     `outcomes`, and no numbers elsewhere.
@@ -32,9 +32,6 @@ def as_numbers(values: Any, *, outcomes: bool = False) -> Any:
     if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
         return values
     entries = [float(each) if outcomes and isinstance(each, bool | np.bool_) else each for each in values]
-    present = [entry for entry in entries if entry is not None]
-    if present and not any(map(_is_number, present)):
-        return values
     return np.array([_double(entry) for entry in entries], dtype=np.float64)
 
 

@@ -147,7 +147,8 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
             raise DataError(
                 f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}.",
                 "A column of a CSV file is numeric if each of its values is a number, empty or NA.",
-                "Use a numeric column, write missing values as NA, or use the bare name for categories.",
+                "Use a numeric column, write missing values as NA and true and false as 1 and 0, or use the bare name "
+                "for categories.",
                 about="formula",
             )
     for column in layout.bare:

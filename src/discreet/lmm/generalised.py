@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.general_inference import FittedRows
 from discreet.lmm.general_precision import effect_variances
 from discreet.lmm.laplace import Problem, Term, mode
-from discreet.lmm.likelihood import ABSENT, is_stuck, maximise
+from discreet.lmm.likelihood import ABSENT, Start, is_stuck, maximise
 from discreet.lmm.matrix import dense
 from discreet.lmm.memory import refuse_memory
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
-from discreet.lmm.scales import refuse_columns, refuse_weights
+from discreet.lmm.scales import HEAVY, refuse_columns, refuse_weights
 from discreet.lmm.solution import BOUNDARY, ORDER
 from discreet.progress import Progress, part, silent
 
@@ -140,7 +141,8 @@ def estimates(
 ) -> dict[str, Any]:
     """What a fit of these rows says beyond its design, by the names of `GeneralisedFit`; notes are those of the fit."""
     law, names = problem.family, tuple(design.names[i] for i in kept)
-    beta, theta, own, value, spread = maximise(problem, points, names, progress=part(progress, 0.0, 0.95))
+    start = _of_lighter_rows(problem, names, part(progress, 0.0, 0.3))
+    beta, theta, own, value, spread = maximise(problem, points, names, start=start, progress=part(progress, 0.3, 0.95))
     progress("estimates", 0.95)
     at = mode(problem, beta, theta, own)
     effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
@@ -192,6 +194,19 @@ def _is_covariance(found: Matrix) -> bool:
         return False
     scale = 1 / np.sqrt(variances)
     return bool((np.linalg.eigvalsh(found * np.outer(scale, scale)) > -1e-8).all())
+
+
+def _of_lighter_rows(problem: Problem, names: tuple[str, ...], progress: Progress) -> Start | None:
+    """Where to start with heavy weights: at the estimates of lighter ones, whose likelihood is less steep.
+
+    The effects of a group that is all ones, or has no event, grow with the logarithm of its weights, and a search from
+    far away may stop where the slopes of a steep likelihood have no digits left.
+    """
+    largest = 0.0 if problem.weights is None else float(problem.weights.max())
+    if problem.weights is None or largest <= HEAVY:
+        return None
+    lighter = replace(problem, weights=problem.weights * (HEAVY / largest), modes=[])
+    return maximise(lighter, 1, names, errors=False, progress=progress)[:3]
 
 
 def _family(name: str) -> Family:

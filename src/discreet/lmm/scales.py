@@ -132,7 +132,7 @@ def refuse_weights(family: str, weights: Vector, y: Vector) -> None:
             f"The largest weight of family {family!r} is {'above' if largest > most else 'below'} "
             f"{most if largest > most else LIGHT:.0e}, so its likelihood is too {steep} for doubles.",
             f"The largest weight is from {LIGHT:.0e} to {most:.0e}.",
-            "Divide the weights, or count trials in thousands.",
+            "Divide the weights, or count trials in thousands." if largest > most else "Multiply the weights.",
             about="weights",
         )
 

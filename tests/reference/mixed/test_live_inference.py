@@ -1,8 +1,8 @@
 """R runs beside us on data made a moment ago: families, laws of residuals, and every quantity of inference.
 
 `SEED=11 pytest tests/reference/mixed/test_live_inference.py` takes other data. All agree to 1e-5 where R is asked to go
-on: `live_inference.R` has finer profiles of lme4, a root of glmmTMB's profiles that does not stop early, and derivatives
-of lmerTest whose steps do not vanish with a parameter.
+on: `live_inference.R` has finer profiles of lme4, a root of glmmTMB's profiles that does not stop early, derivatives of
+lmerTest whose steps do not vanish with a parameter, and searches that go on.
 """
 
 from __future__ import annotations

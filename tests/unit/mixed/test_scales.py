@@ -185,6 +185,26 @@ def test_weights_of_dispersed_counts_within_the_limit_move_nothing(seed: int) ->
     assert abs(more.beta[0] - less.beta[0]) < NEAR * less.se["(Intercept)"]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_heavy_shares_with_a_group_of_ones_have_the_effects_that_weights_make(seed: int) -> None:
+    """Its effect grows by the logarithm of the weights, others are known. Red before: an intercept of 7.8 (0.0)."""
+    rng = np.random.default_rng(seed)
+    g, x, effects = np.arange(400) % 20, rng.normal(size=400), 1.5 * rng.normal(size=20)
+    effects[3] = 40
+    y = (rng.random(400) < 1 / (1 + np.exp(-(0.5 + x + effects[g])))).astype(int)
+    sides = sum((-1) ** int(1 - y[g == k][0]) for k in range(20) if len(set(y[g == k])) == 1)
+    data = {"y": y, "x": x, "g": g.astype(str), "k": np.full(400, 1e6), "w": np.full(400, 1e8)}
+    less, more = (dc.mixed("y ~ x + (1 | g)", data, family="binomial", weights=w) for w in ("k", "w"))
+    assert more.beta[0] - less.beta[0] == pytest.approx(sides * np.log(100) / 20, abs=0.1)
+    assert more.beta[1] == pytest.approx(less.beta[1], abs=1e-4)
+    assert not more.notes
+
+
+def test_weights_too_light_are_to_be_multiplied() -> None:
+    with pytest.raises(FitError, check=about("weights", naming=("Multiply",))):
+        dc.mixed("n ~ x + (1 | g)", columns(w=1e-5), family="poisson", weights="w")
+
+
 def test_a_refit_refuses_responses_beyond_doubles() -> None:
     data = columns()
     fit = dc.mixed("y ~ x + (1 | g)", data)

@@ -85,8 +85,8 @@ class ModelRequest:
         ends = f"[{float(self.scale.lower):g}, {float(self.scale.upper):g}]"
         said = [
             f"The design is public: {columns}",
-            f"Responses were clipped to {ends}, and one that is missing or not finite counted as the middle: estimates "
-            "are of these numbers, and the replaced response may hold anything",
+            f"Responses were clipped to {ends}, and one that is missing, no number or not finite counted as the "
+            "middle: estimates are of these numbers, and the replaced response may hold anything",
         ]
         if self.lagged:
             said.append(

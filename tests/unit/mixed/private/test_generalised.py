@@ -159,6 +159,18 @@ def test_no_entry_among_true_and_false_stops_a_release(entry: Any) -> None:
         release_mixed("yes ~ x", table, epsilon=1, public=PUBLIC, seed=1, family="binomial")
 
 
+@pytest.mark.parametrize("entry", [2**63, -(2**70), 10**400, None, "no"])
+@pytest.mark.parametrize("others", [1, "yes"])
+@pytest.mark.parametrize("more", [{"family": "binomial"}, {"family": "poisson"}, {}])
+def test_no_entry_without_a_type_stops_a_release(others: Any, entry: Any, more: dict[str, Any]) -> None:
+    """Red before: whole numbers beyond 64 bits of pandas, and columns of words, which a number among them let pass."""
+    rows = data(600)
+    bounds = {} if "family" in more and more["family"] == "binomial" else {"bounds": (0, 1)}
+    listed = [entry, *[others] * 599]
+    for table in (rows | {"yes": listed}, pd.DataFrame(rows | {"yes": pd.Series(listed, dtype=object)})):
+        release_mixed("yes ~ x", table, epsilon=1, public=PUBLIC, seed=1, **bounds, **more)
+
+
 @pytest.mark.parametrize("more", [{}, {"family": "poisson"}])
 def test_true_and_false_are_no_amounts_and_no_counts(more: dict[str, Any]) -> None:
     for outcome in (True, False):

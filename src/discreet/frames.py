@@ -136,9 +136,9 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
     """The frame as it is, of whatever library; a lazy one stays in its engine."""
     import narwhals.stable.v2 as nw
 
-    numbers = {column: reading == "outcome" for column, reading in readings.items() if reading in NUMBERS}
+    numbers = {column: reading for column, reading in readings.items() if reading in NUMBERS}
     if isinstance(data, Mapping):
-        doubles = {column: as_numbers(data[column], outcomes=numbers[column]) for column in numbers if column in data}
+        doubles = {column: as_numbers(data[column], numbers[column]) for column in numbers if column in data}
         data = to_arrow({**data, **doubles}, name=name)
     try:
         frame: AnyFrame = _frame(data, data, name=name)
@@ -152,7 +152,7 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
         objects = [column for column in numbers if column in schema and native[column].dtype == object]
         unread = [c for c, kind in schema.items() if kind == nw.Unknown and getattr(native[c].dtype, "tz", None)]
         columns = {c: typed(native[c]) for c, kind in schema.items() if kind == nw.Object or c in unread}
-        columns |= {column: as_numbers(native[column], outcomes=numbers[column]) for column in objects}
+        columns |= {column: as_numbers(native[column], numbers[column]) for column in objects}
         if columns:
             frame = nw.from_native(native.assign(**columns))
     return frame

@@ -23,15 +23,18 @@ def typed(values: Any) -> Any:
     return values
 
 
-def as_numbers(values: Any, *, outcomes: bool = False) -> Any:
-    """Entries without a type of their own as doubles, nan if one is not a number.
+def as_numbers(values: Any, reading: str) -> Any:
+    """Entries without a type of their own as doubles, nan if one is not a number; unchanged if none is a number.
 
-    Arrow would find one type for all of them, or none, and one row would decide. True and false are 1 and 0 among
-    `outcomes`, and no numbers elsewhere.
+    Arrow would find one type for all of them, or none, and one row would decide. Responses, of which one must not even
+    decide whether any is a number, are always doubles. True and false are 1 and 0 as outcomes, and no numbers
+    elsewhere.
     """
     if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
         return values
-    entries = [float(each) if outcomes and isinstance(each, bool | np.bool_) else each for each in values]
+    entries = [float(each) if reading == "outcome" and isinstance(each, bool | np.bool_) else each for each in values]
+    if reading == "number" and any(each is not None for each in entries) and not any(map(_is_number, entries)):
+        return values
     return np.array([_double(entry) for entry in entries], dtype=np.float64)
 
 

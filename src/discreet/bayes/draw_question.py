@@ -43,7 +43,7 @@ class DrawQuestion(Question[PosteriorDraw]):
 
     def opened(self, data: Any) -> tuple[AnyFrame, PublicDesign]:
         """The rows, with responses inside their bounds, and the facts of their public columns."""
-        frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
+        frame = open_frame(data, readings={self.model.response.column: "response"}, ordered=True)
         frame, model = with_sizes(frame, self.model)
         known = public_design(frame, model)
         return confined(frame, known, self.request.scale), known

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, is_address
+from discreet.delimited import NUMBERS
 from discreet.engines.java import answers, forget, has_ended, silence_py4j
 from discreet.engines.spark_settings import OURS, properties_of
 from discreet.errors import DataError, EngineError, MissingExtra
@@ -210,7 +211,7 @@ class Spark:
 
 def _type(inferred: str, reading: Reading | None, coded: bool | None) -> str:
     """The type of a column: as inferred, unless it is a code or is to be read in a way of its own."""
-    if reading in ("number", "outcome"):
+    if reading in NUMBERS:
         return "double"
     texts = {"text": True, "key": inferred != "double", "label": inferred not in ("int", "bigint")}
     return "string" if coded or (reading is not None and texts[reading]) else inferred

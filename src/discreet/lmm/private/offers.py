@@ -82,7 +82,7 @@ class ModelQuestion(Question[PrivateFit]):
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model
         shares = request.family == "binomial"
-        frame = open_frame(data, readings={self.response: "outcome" if shares else "number"}, ordered=True)
+        frame = open_frame(data, readings={self.response: "outcome" if shares else "response"}, ordered=True)
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)

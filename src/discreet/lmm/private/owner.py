@@ -58,7 +58,7 @@ def look(
 
     `lagged` are columns that are known to hold earlier responses.
     """
-    frame = open_frame(data, readings=dict.fromkeys([response], "number"), ordered=True)
+    frame = open_frame(data, readings={response: "response"}, ordered=True)
     names = frame.collect_schema().names()
     asked = (response, *public)
     refuse(missing(name, names, name="the data", asked=asked) for name in asked if name not in names)

@@ -5,7 +5,7 @@ processor, all threads together, which is what a cluster bills. Exponents are le
 the upper half of the sizes, where what a call costs whatever its size no longer counts; where rows grow, more than 1.1
 is a failure. Jobs run in DuckDB within 8 GiB, spilling allowed, up to 150 million; `bench.cluster` has the same plan on
 Spark. A hash table that outgrows the cache costs more per row, whoever fills it, so releases of jobs stand beside the
-bare query in SQL on the same engine: they fail where they grow faster than it by more than 0.05 as well.
+bare query in SQL on the same engine: an exponent above 1.1 fails only where it is more than 0.05 above the query's.
 """
 
 from __future__ import annotations

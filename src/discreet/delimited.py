@@ -26,9 +26,9 @@ Reading: TypeAlias = Literal["number", "response", "outcome", "text", "label", "
 """How a column of a CSV file is read; the file itself has no types.
 
 A number is one, or is missing. A response is the same, and protected: none of its values decides whether it is read.
-An outcome is a response that may be true or false, which are 1 and 0. Text is text. Labels are
-whole numbers if all are; otherwise they are text as written, so that dates and codes such as 47.10 do not change. A key
-is text: it is compared and never shown.
+An outcome is a response that may be true or false, which are 1 and 0. Text is text. Labels are whole numbers if all
+are; otherwise they are text as written, so that dates and codes such as 47.10 do not change. A key is text: it is
+compared and never shown.
 """
 
 NUMBERS = ("number", "response", "outcome")

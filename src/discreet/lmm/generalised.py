@@ -142,7 +142,10 @@ def estimates(
     """What a fit of these rows says beyond its design, by the names of `GeneralisedFit`; notes are those of the fit."""
     law, names = problem.family, tuple(design.names[i] for i in kept)
     start = _of_lighter_rows(problem, names, part(progress, 0.0, 0.3))
-    beta, theta, own, value, spread = maximise(problem, points, names, start=start, progress=part(progress, 0.3, 0.95))
+    begun = 0.0 if start is None else 0.3
+    beta, theta, own, value, spread = maximise(
+        problem, points, names, start=start, progress=part(progress, begun, 0.95)
+    )
     progress("estimates", 0.95)
     at = mode(problem, beta, theta, own)
     effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))

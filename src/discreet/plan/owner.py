@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.frames import count_if, tally
@@ -44,12 +45,15 @@ def _notes(source: PlanSource) -> list[str]:
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.lmm.private.owner import look
 
-    lagged = [column for release in source.releases if isinstance(release, ModelSection) for column in release.lagged]
-    bounds, public = (unit.lower, unit.upper), source.tables.data.public
+    models = [release for release in source.releases if isinstance(release, ModelSection)]
+    asked: Any = {
+        "public": source.tables.data.public,
+        "bounds": (unit.lower, unit.upper),
+        "lagged": [column for model in models for column in model.lagged],
+        "outcomes": any(model.family == "binomial" for model in models),
+    }
     return [
-        str(note)
-        for response in unit.responses
-        for note in look(data.table([response]), response=response, public=public, bounds=bounds, lagged=lagged)
+        str(note) for response in unit.responses for note in look(data.table([response]), response=response, **asked)
     ]
 
 

@@ -52,13 +52,19 @@ class OwnersNote:
 
 
 def look(
-    data: Any, *, response: str, public: Sequence[str], bounds: tuple[Number, Number], lagged: Sequence[str] = ()
+    data: Any,
+    *,
+    response: str,
+    public: Sequence[str],
+    bounds: tuple[Number, Number],
+    lagged: Sequence[str] = (),
+    outcomes: bool = False,
 ) -> list[OwnersNote]:
     """What the owner of `data` should know before a release that protects `response` and takes `public` as known.
 
-    `lagged` are columns that are known to hold earlier responses.
+    `lagged` are columns that are known to hold earlier responses; `outcomes` says that true and false are responses.
     """
-    frame = open_frame(data, readings={response: "response"}, ordered=True)
+    frame = open_frame(data, readings={response: "outcome" if outcomes else "response"}, ordered=True)
     names = frame.collect_schema().names()
     asked = (response, *public)
     refuse(missing(name, names, name="the data", asked=asked) for name in asked if name not in names)

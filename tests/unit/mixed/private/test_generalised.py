@@ -19,6 +19,7 @@ from discreet.cli.app import app
 from discreet.errors import DiscreetError
 from discreet.lmm.private import release_mixed
 from discreet.lmm.private.generalised import EMPTY, NOWHERE
+from discreet.lmm.private.owner import look
 from discreet.lmm.private.slopes import WORD
 from faults_of import about
 
@@ -169,6 +170,16 @@ def test_no_entry_without_a_type_stops_a_release(others: Any, entry: Any, more: 
     listed = [entry, *[others] * 599]
     for table in (rows | {"yes": listed}, pd.DataFrame(rows | {"yes": pd.Series(listed, dtype=object)})):
         release_mixed("yes ~ x", table, epsilon=1, public=PUBLIC, seed=1, **bounds, **more)
+
+
+@pytest.mark.parametrize("kind", ["list", "csv", "DuckDB", "pandas"])
+def test_the_owner_is_not_told_that_outcomes_are_no_numbers(kind: str, tmp_path: Any) -> None:
+    """Red before: true and false in a file, or in a list, were taken for words."""
+    table = _true_and_false(tmp_path, gap=False)[kind]
+    asked: Any = {"response": "yes", "public": PUBLIC, "bounds": (0, 1)}
+    assert not [note for note in look(table, **asked, outcomes=True) if "no numbers" in str(note)]
+    words = data(600) | {"yes": ["perhaps"] * 600}
+    assert [note for note in look(words, **asked, outcomes=True) if "no numbers" in str(note)]
 
 
 @pytest.mark.parametrize("more", [{}, {"family": "poisson"}])

@@ -24,6 +24,7 @@ from discreet.delimited import NUMBERS, Reading, quoted
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
 from discreet.scans import scan
+from discreet.turns import BUSY, busy, in_turn
 from discreet.untyped import as_numbers, typed
 
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ HARMLESS = frozenset(
     {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
 )
 
-# A DuckDB connection runs one query at a time, whatever the number of threads that hold it.
-_TURN = threading.RLock()
 _AT_EXIT = functools.cache(atexit.register)
 
 
@@ -76,6 +75,7 @@ def open_frame(
 ) -> Frame: ...
 @overload
 def open_frame(data: Any, *, readings: Mapping[str, Reading] | None = ..., ordered: Literal[True]) -> AnyFrame: ...
+@in_turn()
 def open_frame(
     data: Any,
     *,
@@ -101,8 +101,7 @@ def open_frame(
     columns, data = (data.columns, data.table) if isinstance(data, SomeColumns) else (None, data)
     with concerning("data" if ordered else None):
         if is_address(data):
-            with _TURN:
-                frame = nw.from_native(home.read_parquet(copied(data, columns)))
+            frame = nw.from_native(home.read_parquet(copied(data, columns)))
         elif isinstance(data, str | Path):
             found = scan(str(data), name=name, table=table, connection=home, readings=readings, columns=columns)
             frame = nw.from_native(found)
@@ -326,7 +325,7 @@ def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dic
 def collect(frame: Frame, *, step: str) -> pa.Table:
     """Run the query and fetch its rows. `step` says what the query means; a failure is named after it."""
     native = frame.to_native()
-    with working(step, frame), _TURN:
+    with working(step, frame):
         if hasattr(native, "to_arrow_table"):  # DuckDB hands over its table as it is
             return native.to_arrow_table()
         return frame.collect("pyarrow").to_native().select(frame.collect_schema().names())
@@ -339,10 +338,13 @@ def working(step: str, frame: Frame | None = None) -> Iterator[None]:
     Its own message may quote data and is dropped. Tables in memory fail while a query is built, others when it runs.
     """
     try:
-        yield
+        with in_turn():
+            yield
     except DiscreetError:
         raise
     except Exception as error:
+        if type(error).__name__ == BUSY:
+            raise busy(step) from None
         kind, condition = type(error).__name__, getattr(error, "getCondition", lambda: None)()
         reason = str(error).splitlines()[0] if kind in HARMLESS else condition
         raise EngineError(

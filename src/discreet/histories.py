@@ -24,6 +24,7 @@ from discreet.ledger.periods import Period
 from discreet.row_checks import Pass, differ, empty, ends, nulls, outside
 from discreet.scans import folder_of
 from discreet.schema import Label, Schema
+from discreet.turns import in_turn
 
 if TYPE_CHECKING:
     from discreet.frames import Frame
@@ -267,6 +268,7 @@ class Histories:
 
 
 @of_kinds
+@in_turn()
 def read_histories(
     source: Any,
     *,

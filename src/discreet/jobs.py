@@ -46,6 +46,7 @@ from discreet.row_checks import (
 from discreet.scans import folder_of, origin_of, tables_in
 from discreet.schema import Label, Schema
 from discreet.stamps import UNWATCHED, Stamps
+from discreet.turns import in_turn
 
 if TYPE_CHECKING:
     from discreet.frames import Frame
@@ -275,6 +276,7 @@ class Jobs:
 
 @of_kinds
 @one_moment(keep=True)
+@in_turn()
 def read_jobs(
     source: Any,
     *,

@@ -2,9 +2,9 @@
 
 `entries` is one sealed line, `budget` what is left and whether a loss fits, `periods` what each quarter of a series may
 spend, `openings` whether a data set has a budget by another name, `people` the names that lines have, `chain` the proof
-that nothing was changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `publication` the order
-of steps that lets a release survive a crash at any instant, `lock` how processes wait for each other. A ledger holds
-names, losses and public parameters; never data.
+that nothing was changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `draws` the numbers by
+which one charge pays for one draw, `publication` the order of steps that lets a release survive a crash, `lock` how
+processes wait for each other. A ledger holds names, losses and public parameters; never data.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +21,7 @@ from discreet.errors import LedgerError, PrivacyError
 from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
+from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import Entry, Head, Row, canonical
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
@@ -183,24 +184,26 @@ class Ledger:
         """Spend `loss` for `release`, durably, or refuse with nothing written. Draw noise only after this returns.
 
         The same release with the same loss and details, not yet published, gives the line it already has: a run that
-        was interrupted resumes without paying twice.
+        was interrupted resumes without paying twice. The line comes with the number of its draw (`Entry.draw`), each
+        time a new one: only the draw that was begun last can be published.
         """
         named(release, "release")
-        details = _plain({} if details is None else details, release)
+        details, number = _plain({} if details is None else details, release), DrawNumber.new()
         with self._store.writing() as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
             if earlier is None:
                 _compare(page, dataset, details)
-                return page.append(
+                charge = page.append(
                     kind="charge",
                     dataset=dataset,
                     unit=unit.key,
                     release=release,
                     loss=loss,
                     spent_after=budget.spend(loss, release=release, dates=Dates.of(details)).spent,
-                    payload=_stamp(by) | {"details": details},
+                    payload=_stamp(by) | {"details": details, "draw": number.kept},
                 )
+                return replace(charge, draw=number)
             if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, "
@@ -216,7 +219,8 @@ class Ledger:
                     "Read its files, or choose another name.",
                     about="release",
                 )
-            return earlier
+            page.append(spent_after=budget.spent, **number.begins_again(earlier, stamp=_stamp(by)))
+            return replace(earlier, draw=number)
 
     def compare(self, dataset: str, details: Mapping[str, Any]) -> None:
         """Refuse what `charge` would for its columns, before any row is read for it."""
@@ -224,8 +228,12 @@ class Ledger:
             _compare(page, dataset, details)
 
     def publish(self, entry: Entry, *, files: Mapping[str, str], by: str | None = None) -> Entry:
-        """Fix the files, name to SHA-256, that `entry` paid for. Do this before anyone can see them."""
-        _fingerprinted(files, entry)
+        """Fix the files, name to SHA-256, that `entry` paid for. Do this before anyone can see them.
+
+        The entry is the one that `charge` gave, with its draw number. If that is not the current number any more, the
+        files are not looked at. The same call may be repeated where its answer was lost.
+        """
+        number = DrawNumber.of(entry, files)
         with self._store.writing() as page:
             where = {"dataset": entry.dataset, "release": str(entry.release)}
             charge = page.last(kind="charge", **where)
@@ -236,17 +244,11 @@ class Ledger:
                     "Publish the entry that `ledger.charge(...)` returned.",
                     about="entry",
                 )
+            number.refuse_superseded(charge, page.entries(kind="draw", dataset=entry.dataset, unit=entry.unit))
             earlier = page.last(kind="publish", **where)
             if earlier is None:
-                return page.append(
-                    kind="publish",
-                    dataset=entry.dataset,
-                    unit=entry.unit,
-                    release=entry.release,
-                    loss=None,
-                    spent_after=self._spent(page, entry.dataset, entry.unit),
-                    payload=_stamp(by) | {"charge": charge.seq, "files": dict(files)},
-                )
+                spent = self._spent(page, entry.dataset, entry.unit)
+                return page.append(spent_after=spent, **number.publishes(charge, files, stamp=_stamp(by)))
             if earlier.payload["files"] != dict(files):
                 raise PrivacyError(
                     f"Release {entry.release!r} of {entry.dataset!r} is already released with other files (entry "
@@ -399,17 +401,6 @@ def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
         unwritten = f"The details of release {release!r} cannot be written as JSON."
         hold = "They hold public parameters: text, finite numbers, booleans, lists and mappings of these."
         raise PrivacyError(unwritten, hold, "Convert or leave out the rest.", about="details") from None
-
-
-def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
-    found = files.values() if isinstance(files, Mapping) and isinstance(entry, Entry) else ()
-    if not found or not all(re.fullmatch("[0-9a-f]{64}", str(digest)) for digest in found):
-        raise PrivacyError(
-            "What is published is a charge, as `ledger.charge(...)` gave it, with its files.",
-            "Each has a name and its SHA-256 in 64 hexadecimal digits.",
-            "Compute them with hashlib.sha256(...).hexdigest().",
-            about="files",
-        )
 
 
 def _compare(page: LedgerTransaction, dataset: str, details: Mapping[str, Any]) -> None:

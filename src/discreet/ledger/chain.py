@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from discreet.errors import PrivacyError
 from discreet.ledger.budget import Budget
+from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.periods import Policy
 
@@ -79,6 +80,8 @@ class _Books:
     datasets: set[str] = field(default_factory=set)
     charges: dict[tuple[str, str | None], Entry] = field(default_factory=dict)
     published: set[int] = field(default_factory=set)
+    paid: dict[int, Entry] = field(default_factory=dict)
+    draws: dict[int, str] = field(default_factory=dict)
 
     def post(self, entry: Entry) -> None:
         account = (entry.dataset, entry.unit)
@@ -89,6 +92,8 @@ class _Books:
             raise EntryError(f"{entry.dataset!r} has no budget under {entry.unit}")
         elif entry.kind == "charge":
             budget = self._charge(entry)
+        elif entry.kind == "draw":
+            budget = self._draw(entry)
         else:
             budget = self._publish(entry)
         if entry.spent_after.to_dict() != budget.spent.to_dict():
@@ -115,11 +120,25 @@ class _Books:
             raise EntryError("a charge has a loss and a release")
         if (entry.dataset, entry.release) in self.charges:
             raise EntryError(f"release {entry.release!r} is charged twice")
-        self.charges[entry.dataset, entry.release] = entry
+        self.charges[entry.dataset, entry.release] = self.paid[entry.seq] = entry
+        if "draw" in entry.payload:
+            self.draws[entry.seq] = str(entry.payload["draw"])
         try:
             return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release, dates=entry.dates)
         except PrivacyError:
             raise EntryError(f"overspent: {entry.loss} does not fit in what is left") from None
+
+    def _draw(self, entry: Entry) -> Budget:
+        seq = entry.payload.get("charge")
+        charge = self.paid.get(seq) if isinstance(seq, int) else None
+        if charge is None or (charge.dataset, charge.unit) != (entry.dataset, entry.unit):
+            raise EntryError("it begins a draw again that no charge paid for")
+        if charge.seq in self.published:
+            raise EntryError(f"it draws release {charge.release!r} again, which is published")
+        if entry.loss is not None or entry.release is not None or not entry.payload.get("draw"):
+            raise EntryError("a draw that begins again has a number and costs nothing more")
+        self.draws[charge.seq] = str(entry.payload["draw"])
+        return self.budgets[entry.dataset, entry.unit]
 
     def _publish(self, entry: Entry) -> Budget:
         charge = self.charges.get((entry.dataset, entry.release))
@@ -127,6 +146,8 @@ class _Books:
             raise EntryError(f"release {entry.release!r} is published without its charge")
         if charge.seq in self.published:
             raise EntryError(f"release {entry.release!r} is published twice")
+        if charge.seq in self.draws and self.draws[charge.seq] != DrawNumber(str(entry.payload.get("draw"))).kept:
+            raise EntryError(f"release {entry.release!r} is published with a draw that was not its last")
         if entry.loss is not None or not entry.payload.get("files"):
             raise EntryError("a publication has files and costs nothing more")
         self.published.add(charge.seq)

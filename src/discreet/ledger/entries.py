@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.periods import Dates
 from discreet.privacy.losses import Loss, from_dict
 
-Kind: TypeAlias = Literal["budget", "charge", "publish"]
+if TYPE_CHECKING:
+    from discreet.ledger.draws import DrawNumber
+
+Kind: TypeAlias = Literal["budget", "charge", "draw", "publish"]
 Row: TypeAlias = dict[str, Any]
 
 _JSON = ("loss", "spent_after", "payload")
@@ -45,13 +48,15 @@ class Entry:
     Attributes
     ----------
     seq : 1, 2, 3, ... without gaps.
-    kind : "budget" opens or changes a budget, "charge" spends from it, "publish" fixes what a charge paid for.
+    kind : "budget" opens or changes a budget, "charge" spends from it, "draw" begins the draw of a charge again,
+        "publish" fixes what a charge paid for.
     dataset, unit : whose budget; `unit` is the key of the unit of privacy.
-    release : the release's name, unique in its data set; None for a budget.
-    loss : the total of a budget, the price of a charge, None for a publication.
+    release : the release's name, unique in its data set; None for a budget, and for a draw that begins again.
+    loss : the total of a budget, the price of a charge, else None.
     spent_after : all that this budget has paid for, this line included; the last line has the total.
     payload : who, when, which version, public parameters, hashes of files.
     previous, hash : the seal of the line before, and of this one.
+    draw : of a charge, in the hands of who made or resumed it: the number of the draw that it pays for. No line has it.
     """
 
     seq: int
@@ -64,6 +69,7 @@ class Entry:
     payload: Mapping[str, Any]
     previous: str
     hash: str
+    draw: DrawNumber | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         what = self.dataset if self.release is None else f"{self.release} of {self.dataset}"

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from discreet.errors import LedgerError
+
 try:
     import fcntl
 except ImportError:  # not POSIX
@@ -47,3 +49,12 @@ def _locked(handle: int, waiting: Callable[[], object]) -> bool:
     except OSError:
         return False
     return True
+
+
+def copied_memory() -> LedgerError:
+    """The error for a ledger in memory in a copy of its process: no lock keeps the two from spending one budget."""
+    return LedgerError(
+        "The ledger in memory is that of another process, of which this one is a copy.",
+        "Each would spend its budget, and nothing was spent here.",
+        "Release in that process, or keep the ledger in a file.",
+    )

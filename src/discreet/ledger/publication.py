@@ -3,15 +3,17 @@
 0. The place of release is taken: another process with the same request waits, and then finds the release made.
 1. Files that earlier attempts drew and never published are deleted. A new private staging folder is made beside the
    place of release: a path that cannot be written costs nothing.
-2. The loss is charged. Durable before any noise exists.
-3. The noise is drawn into the staging folder, which only this user can read.
-4. The hashes of the files are published in the ledger: from now on this draw, and no other, is the release.
+2. The loss is charged, which gives the number of the draw. Durable before any noise exists.
+3. The noise is drawn into the staging folder, which only this user can read and which is named after that number.
+4. The hashes of the files are published with the number: from now on this draw, and no other, is the release.
 5. The folder is renamed into place, in one step.
 
 Publishing comes before the renaming because a charge pays for one draw. Were the files shown first, a crash, or a
 second process with the same request, would show a second draw of the same release for the same price. Deleting comes
 before the drawing so that there is at most one draw that nobody has published, however often a run is killed. If
-processes cannot see each other's lock (on other machines), the ledger alone decides, and the slower draw is dropped.
+processes cannot see each other's lock (in other folders, on other machines), the ledger alone decides: the draw begun
+last is the release, and others are dropped. A draw is known by its number. Its files are never compared with those of
+another draw, because whether two draws coincide is worth money.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, PlanError, PrivacyError
+from discreet.errors import PlanError, PrivacyError
 from discreet.ledger.book import Ledger
+from discreet.ledger.draws import DrawNumber, Superseded, superseded
 from discreet.ledger.entries import Entry, canonical
 from discreet.ledger.lock import alone
 from discreet.privacy.losses import Loss
@@ -75,6 +78,8 @@ def release_once(
         staging = _staging(folder, dataset, release)
         try:
             entry = ledger.charge(dataset=dataset, unit=unit, release=release, loss=loss, details=details, by=by)
+            assert entry.draw is not None, entry
+            staging = staging.rename(staging.with_name(_prefix(dataset, release) + entry.draw.kept))
             draw(entry, staging)
             _to_disk(staging)
             files = fingerprints(staging)
@@ -85,9 +90,8 @@ def release_once(
             raise
         try:
             published = ledger.publish(entry, files=files, by=by)
-        except PrivacyError:  # another draw is the release; after any other failure this one may be
+        except (Superseded, PrivacyError):  # another draw is the release; after any other failure this one may be
             shutil.rmtree(staging, ignore_errors=True)
-            _give_way(ledger, dataset, release, unit=unit, loss=loss, details=details)
             raise
         return _shown(published, folder, drawn=staging)
 
@@ -139,17 +143,11 @@ def _same_request(ledger: Ledger, published: Entry, *, unit: Unit, loss: Loss, d
 
 
 def _give_way(ledger: Ledger, dataset: str, release: str, **request: Any) -> None:
-    """Say so if another process, unseen by this one, has published a draw of the same request."""
+    """Say so if another process, unseen by this one, has published its draw of the same request."""
     published = ledger.published(dataset, release)
     if published is not None:
         _same_request(ledger, published, **request)
-        raise DiscreetError(
-            f"Another draw of release {release!r} of {dataset!r} was published meanwhile (entry "
-            f"{published.seq}); this one was dropped.",
-            "One charge pays for one draw, and nothing more was spent.",
-            "Run the plan again from the folder that holds the published files.",
-            about="release",
-        )
+        raise superseded(published)
 
 
 def _prefix(dataset: str, release: str | None) -> str:
@@ -195,7 +193,7 @@ def is_kept(published: Entry, folder: Path) -> bool:
 
     A run that goes on meanwhile moves one to the other, so the folder is looked at last.
     """
-    staged = [] if folder.exists() else _staged(published.dataset, published.release, folder)
+    staged = [] if folder.exists() else _drawn_as(published, folder)
     return any(_holds(place, published) for place in (*staged, folder))
 
 
@@ -216,6 +214,12 @@ def _staged(dataset: str, release: str | None, folder: Path) -> list[Path]:
     return list(folder.parent.glob(f"{_prefix(dataset, release)}*"))
 
 
+def _drawn_as(published: Entry, folder: Path) -> list[Path]:
+    """The staged draw whose number was published. Publications of earlier versions have none: any may be it."""
+    staged, number = _staged(published.dataset, published.release, folder), published.payload.get("draw")
+    return [place for place in staged if number is None or place.name.endswith(DrawNumber(str(number)).kept)]
+
+
 def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entry:
     """Drop the draws that will never be shown, then rename the one published draw into place, unless it is there.
 
@@ -223,7 +227,8 @@ def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entr
     """
     files = published.payload["files"].items()
     staged = _staged(published.dataset, published.release, folder)
-    chosen = [draw for draw in staged if draw == drawn or files <= fingerprints(draw).items()]
+    mine = _drawn_as(published, folder)
+    chosen = [draw for draw in mine if draw == drawn or files <= fingerprints(draw).items()]
     for other in set(staged) - set(chosen):
         shutil.rmtree(other, ignore_errors=True)
     for draw in chosen[: not folder.exists()]:

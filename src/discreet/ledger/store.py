@@ -30,6 +30,7 @@ from discreet.errors import LedgerError, NoLedger
 from discreet.extras import needs
 from discreet.faults import Argument
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
+from discreet.ledger.lock import copied_memory
 
 NAME = "discreet_ledger"
 WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk
@@ -113,6 +114,7 @@ class Store:
         self.is_postgres = self.url.get_backend_name() == "postgresql"
         self.read_only = read_only
         self._in_memory = where is None
+        self._process = os.getpid()
         self.place = None if where is None else self._placed()
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
@@ -153,6 +155,8 @@ class Store:
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[sa.Connection]:
+        if self._process != os.getpid():
+            self._forked()
         turn: AbstractContextManager[object] = self._alone or nullcontext()
         with turn, self._translated(), self.engine.execution_options(writes=writes).begin() as connection:
             if self.is_postgres and not writes:
@@ -163,6 +167,12 @@ class Store:
                 connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # a lost client
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             yield connection
+
+    def _forked(self) -> None:
+        """In a copy of the process that opened it a ledger has its own connections; one in memory would count twice."""
+        if self._in_memory:
+            raise copied_memory()
+        self._parents, self.engine, self._process = self.engine, self._engine(), os.getpid()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

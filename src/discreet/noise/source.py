@@ -59,9 +59,16 @@ class SeededSource:
                 ("Use for example ", Argument("seed", 1), "."),
                 about="seed",
             )
-        self._generator = np.random.Philox(seed)
+        self._generator, self._process = np.random.Philox(seed), os.getpid()
 
     def words(self, n: int) -> NDArray[np.uint64]:
+        if self._process != os.getpid():
+            raise PrivacyError(
+                "A seeded source was used in a copy of the process that made it.",
+                "Both would draw the same noise, for two releases.",
+                "Make a source with a seed of its own in each process.",
+                about="seed",
+            )
         return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
 
 

@@ -33,6 +33,7 @@ from discreet.release.canonical import fingerprints, tables_of
 from discreet.release.known_data import Content, open_once
 from discreet.release.offer import Offer
 from discreet.results import Result, tidy_table
+from discreet.turns import in_turn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,7 +198,8 @@ class Account:
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
         self.compare(offer.details)
         known = offer.check(self.remaining)
-        reading = offer.read(data)
+        with in_turn():
+            reading = offer.read(data)
         entry = self.ledger.charge(
             dataset=self.dataset,
             unit=self.unit,
@@ -215,7 +217,8 @@ class Account:
         After a crash the same call carries on. Released once, it reads, draws and writes nothing.
         """
         self.compare(offer.details)
-        readings = [] if self.ledger.published(self.dataset, name) else [offer.read(data)]
+        with in_turn():
+            readings = [] if self.ledger.published(self.dataset, name) else [offer.read(data)]
 
         def draw(entry: Entry, staging: Path) -> None:
             if not readings:

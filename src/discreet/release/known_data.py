@@ -31,6 +31,7 @@ from discreet.faults import Argument
 from discreet.frames import collect, open_frame
 from discreet.ledger import Ledger
 from discreet.ledger.openings import OTHER_NAME
+from discreet.turns import in_turn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,6 +201,6 @@ def _words(column: pa.ChunkedArray) -> pa.Array:
 
 def _found(content: Content) -> Fingerprint | None:
     """Data that cannot be read are refused where they are read for a release."""
-    with suppress(DiscreetError):
+    with suppress(DiscreetError), in_turn():
         return content()
     return None

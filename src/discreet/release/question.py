@@ -21,6 +21,7 @@ from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
 from discreet.scans import origin_of
 from discreet.stamps import Stamps
+from discreet.turns import in_turn
 
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)
@@ -46,12 +47,15 @@ class Question(ABC, Generic[T]):
 
     def check(self, data: Any) -> Check[Any]:
         """Price, feasibility and expected error; nothing confidential is read and nothing spent."""
-        return self.offer(data).check(self.payer.remaining)
+        with in_turn():
+            offer = self.offer(data)
+        return offer.check(self.payer.remaining)
 
     def paid(self, data: Any) -> Released[Any]:
         """The release, charged to the payer and drawn. Files that are written to while they are read are refused."""
         files = Stamps.of({"data": data})
-        offer = self.offer(data)
+        with in_turn():
+            offer = self.offer(data)
         read = offer.read
 
         def unchanged(nothing: None) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,9 +67,7 @@ def sums_of(
         rows = member.reshape(fine.counts.shape)[:, 0] // shape[1]
         number = summed(number, rows, (shape[0], 1))[:, 0]
 
-    def ends(probability: float) -> tuple[Vector, Vector]:
-        return _ends(fine, counts, member, mechanism, level=probability, bounded=bounded)
-
+    ends = partial(_ends, fine, counts, member, mechanism, bounded)
     lower, upper = ends(level)
     note = NOTE.format(" x ".join(query.by) or "nothing", " x ".join(fine.by))
     guarantee = fine.guarantee.noted(note)
@@ -121,7 +120,7 @@ def _kept(fine: CountRelease, names: Sequence[str], level: tuple[Label, ...]) ->
 
 
 def _ends(
-    fine: CountRelease, counts: Integers, member: Integers, mechanism: Mechanism, *, level: float, bounded: bool
+    fine: CountRelease, counts: Integers, member: Integers, mechanism: Mechanism, bounded: bool, level: float
 ) -> tuple[Vector, Vector]:
     """Those of the cell itself where there is one, else by Chebyshev's inequality."""
     found = _by_squares(fine, counts, member, mechanism, level=level, bounded=bounded)

@@ -9,6 +9,7 @@ docs/proofs/intervals.md.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,22 @@ BY_COUNTS = 0.2
 """The share of the probability to fail that goes to the bound by counts, where noisy sizes are another."""
 
 COUNTS = 8192  # whose temporaries stay in a processor's second-level cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndsOfLevel:
+    """The ends of intervals of any level, from published numbers and constants; the arguments are of `intervals`."""
+
+    published: Integers
+    mechanism: Mechanism
+    bounded: bool
+    largest: Integers | None = None
+    sizes: NoisySizes | None = None
+    at_most: Vector | None = None
+
+    def __call__(self, level: float) -> tuple[Vector, Vector]:
+        about = {"largest": self.largest, "sizes": self.sizes, "at_most": self.at_most}
+        return intervals(self.published, self.mechanism, level=level, bounded=self.bounded, **about)  # type: ignore[arg-type]
 
 
 def intervals(

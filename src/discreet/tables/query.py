@@ -6,7 +6,7 @@ A query says which attributes span the cells and which values are kept. `prepare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
@@ -37,7 +37,7 @@ from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
 from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
 from discreet.tables.calibration import above_zero, baseline, part, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals import EndsOfLevel
 from discreet.tables.mechanisms.defaults import default_of, paid_before
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
@@ -357,12 +357,10 @@ class CountQuery:
             ends=ends,
         )
 
-    def ends(self, ready: Prepared, published: Drawn) -> Callable[[float], tuple[Vector, Vector]]:
-        """The ends of intervals of any level, from published numbers and constants; nothing of the data is kept."""
-        mechanism, sizes, bounded = ready.mechanism, ready.sizes, self.bounds_size(ready.mechanism)
-        counts, largest, at_most = published
-        about: dict[str, Any] = {"bounded": bounded, "largest": largest, "sizes": sizes, "at_most": at_most}
-        return lambda level: intervals(counts, mechanism, level=level, **about)
+    def ends(self, ready: Prepared, published: Drawn) -> EndsOfLevel:
+        """The ends of intervals of any level; nothing of the data is kept."""
+        bounded, (counts, largest, at_most) = self.bounds_size(ready.mechanism), published
+        return EndsOfLevel(counts, ready.mechanism, bounded, largest, ready.sizes, at_most)
 
     def _kind(self, mechanism: str | None, name: str | None, epsilon: Fraction, *, plain: bool) -> type[Mechanism]:
         """The mechanism of this name, or the one that a release called `name` was paid for with, or the best."""

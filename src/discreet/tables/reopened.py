@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import from_dict
 from discreet.privacy.units import Establishments, Unit
 from discreet.release.folder import open_release
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals import EndsOfLevel
 from discreet.tables.mechanisms.registry import named
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NoisySizes
@@ -86,11 +86,7 @@ def from_constants(
         if name in table.column_names
     }
     largest = each["largest"].astype(np.int64) if "largest" in each else None
-    with_sizes: dict[str, Any] = {"largest": largest, "sizes": sizes, "at_most": each.get("at_most")}
-
-    def ends(probability: float) -> Any:
-        return intervals(counts, mechanism, level=probability, bounded=bounded, **with_sizes)
-
+    ends = EndsOfLevel(counts, mechanism, bounded, largest, sizes, each.get("at_most"))
     lower, upper = ends(level)
     return CountRelease(
         keys=table.select(places).take(np.arange(0, len(table), len(kinds))),

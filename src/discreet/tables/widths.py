@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from discreet.tables.intervals import by_sizes
 from discreet.tables.mechanisms.defaults import paid_before
 
 if TYPE_CHECKING:
+    from discreet.privacy.units import Unit
+    from discreet.release.account import Account
     from discreet.tables.prepared import Prepared, TableAsk
     from discreet.tables.query import CountQuery
 
@@ -85,13 +87,23 @@ def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tup
 def tradeoff(query: CountQuery, asked: TableAsk, *, level: float) -> Sequence[Trade]:
     """The same table with other shares for sizes, as far as they are possible; of counts alone.
 
-    Each share has noise of its own to be solved for, so they are compared when somebody looks. No row is kept for that.
+    Each share has noise of its own to be solved for, so they are compared when somebody looks. Neither rows nor the
+    account are kept for that.
     """
     if query.magnitude is not None:
         return ()
     known = asked.get("mechanism") or paid_before(query.account, asked.get("name"))
-    bare = replace(query, jobs=_declared(query.jobs))
+    account = cast("Account", _Terms(query.account.unit, query.account.private))
+    bare = replace(query, jobs=_declared(query.jobs), account=account)
     return Later(partial(_trades, bare, {**asked, "mechanism": known, "name": None}, level))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What prices depend on of an account; nothing can be paid or drawn with it."""
+
+    unit: Unit
+    private: bool
 
 
 def _declared(jobs: Jobs) -> Jobs:

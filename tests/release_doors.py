@@ -63,11 +63,11 @@ def histories() -> Any:
     )
 
 
-def table(method: str, *asked: Any, read: Callable[[], Any] = jobs, unit: Any = STRONG, **ask: Any) -> Door:
+def table(method: str, *asked: Any, read: str = "jobs", unit: Any = STRONG, **ask: Any) -> Door:
     """A table of a session."""
 
     def door(*, name: str | None = None, **payer: Any) -> Any:
-        query = getattr(session(read(), unit, **payer), method)(*asked)
+        query = getattr(session(globals()[read](), unit, **payer), method)(*asked)
         return query.release(**{"epsilon": 4} | ask, name=name)
 
     return door
@@ -103,8 +103,8 @@ SESSION = {
     "count": table("count", ["place", "sex"], scale_share="1/4"),
     "sum": table("sum", "pay", "place"),
     "mean": table("mean", "pay", "place"),
-    "flows": table("flows", "q2", "place", read=histories),
-    "changes": table("changes", ["q1", "q2"], "place", read=histories),
+    "flows": table("flows", "q2", "place", read="histories"),
+    "changes": table("changes", ["q1", "q2"], "place", read="histories"),
     "marginals": table("marginals", ["place"], ["place", "sex"]),
 }
 BOUNDS = (-3.0, 3.0)

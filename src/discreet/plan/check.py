@@ -137,6 +137,11 @@ class PlanCheck:
         rows = [source for source in self.file.sources if isinstance(source.unit, Rows | Groups)]
         return (UNTYPED,) if any(is_csv(source.data(source.tables.data.source)) for source in rows) else ()
 
+    @property
+    def without_data(self) -> PlanCheck:
+        """The same without the offers, which can read the data of the plan."""
+        return replace(self, releases=tuple(replace(each, offer=None) for each in self.releases))
+
     def refuse(self) -> None:
         """Raise all faults together, if there are any."""
         self.file.document.refuse(list(self.faults))

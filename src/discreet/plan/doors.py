@@ -29,7 +29,7 @@ def check_plan(plan: PlanFile | str | Path) -> PlanCheck:
     >>> check_plan("plan.toml").faults                                              # doctest: +SKIP
     ()
     """
-    return check(plan if isinstance(plan, PlanFile) else read_plan(plan))
+    return check(plan if isinstance(plan, PlanFile) else read_plan(plan)).without_data
 
 
 @of_kinds

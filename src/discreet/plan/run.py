@@ -148,6 +148,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
     offers, contents = _read(file, waiting, steps)
+    found = found.without_data
     note = EarlierData.of(file)
     paid = any(known.state != "new" for known in found.releases)
     held = before.held() if waiting and (paid or not dry_run) else {}

@@ -1,4 +1,4 @@
-"""Processes that use a ledger and may die: `python workers.py release|careless|race LEDGER FOLDER [DATASETS]`.
+"""Processes that use a ledger and may die: `python workers.py release|careless|race|together LEDGER FOLDER [NUMBER]`.
 
 The imports are paid once. On "start" this process forks a worker, which prints its process id and goes to work; on
 "wait" it waits for one to end and prints how it ended. So a test can kill hundreds of them.
@@ -11,12 +11,13 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import psycopg  # noqa: F401
 import sqlalchemy.dialects.postgresql  # noqa: F401
 
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.ledger import Entry, Ledger, release_once, store  # noqa: F401
 from discreet.ledger.publication import fingerprints
 from discreet.privacy.losses import Pure
@@ -76,8 +77,31 @@ def race(where: str, folder: Path, _datasets: int) -> None:
     (folder / f"{os.getpid()}.txt").write_text(str(turn))
 
 
+def together(where: str, folder: Path, alike: int) -> None:
+    """Draw for a release in a folder of one's own; publish when all others have drawn, and write down what was said."""
+    me, crowd = str(os.getpid()), 12
+
+    def drawn(entry: Entry, staging: Path) -> None:
+        (staging / "table.csv").write_text("7" if alike else me)
+        (folder / f"{me}.drawn").touch()
+        while len(list(folder.glob("*.drawn"))) < crowd:
+            time.sleep(0.002)
+
+    print(me, flush=True)
+    with Ledger.open(where) as ledger:
+        ledger.open_budget(dataset="jobs", unit=UNIT, total=TOTAL)
+        try:
+            release_once(ledger, folder=folder / me / "r", draw=drawn, dataset="jobs", unit=UNIT, release="r", loss=PRICE)
+            said = "published"
+        except DiscreetError as error:
+            said = f"{type(error).__name__}: {error}"
+    (folder / f"{me}.part").write_text(said)
+    (folder / f"{me}.part").rename(folder / f"{me}.txt")
+
+
 if __name__ == "__main__":
-    work, alive = {"release": release, "careless": careless, "race": race}[sys.argv[1]], set()
+    works = {"release": release, "careless": careless, "race": race, "together": together}
+    work, alive = works[sys.argv[1]], set()
     print("ready", flush=True)
     for order in sys.stdin:
         if order.strip() == "wait":

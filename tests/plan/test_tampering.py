@@ -18,6 +18,7 @@ import pytest
 
 from discreet.archive.packing import _entry, as_json, pack, unaccounted
 from discreet.ledger import Entry
+from discreet.ledger.entries import canonical
 from discreet.plan.run import run
 from discreet.review import rebuild
 from discreet.review import verdict as review
@@ -182,6 +183,21 @@ FORGERIES = {
         "different numbers of rows",
     ),
 }
+
+
+@pytest.mark.parametrize("number", ["0" * 32, None], ids=["another", "none"])
+def test_a_publication_of_another_draw_is_found(number: str | None, bundle: Path, tmp_path: Path) -> None:
+    """The charge names the draw that it pays for; one that was drawn beside it has another number, or none."""
+    files = unpacked(bundle)
+
+    def change(book: dict) -> None:
+        row = next(row for row in book["lines"] if row["kind"] == "publish" and row["release"] == "jobs")
+        payload = {key: value for key, value in json.loads(row["payload"]).items() if key != "draw"}
+        row["payload"] = canonical(payload if number is None else payload | {"draw": number})
+
+    said("ledger.json", change)(files)
+    resealed(files)
+    assert "another draw than the last" in verdict(tmp_path / "forged.zip", files)["jobs: publication"].words
 
 
 @pytest.mark.parametrize("what", FORGERIES)

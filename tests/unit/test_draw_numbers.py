@@ -196,6 +196,14 @@ def test_a_number_is_nobody_elses_before_it_is_published(ledger: Ledger) -> None
     assert ledger.publish(entries[-1], files=HASHES).payload["draw"] == numbers[-1]
 
 
+def test_numbers_are_of_one_release_each(ledger: Ledger) -> None:
+    """What is resumed under another name voids nothing here."""
+    first = ledger.charge(**REQUEST)
+    for _ in range(2):
+        ledger.charge(**REQUEST | {"release": "state"})
+    assert ledger.publish(first, files=HASHES).payload["charge"] == first.seq
+
+
 def forged(rows: list[dict[str, Any]], *, seq: int = 0, then: tuple[str, int] = ("", 0), **facts: Any) -> list[Any]:
     """The lines with other facts in one payload, or with a copy of a line at the end, sealed again."""
     lines = [Entry.from_row(row) for row in rows]

@@ -25,6 +25,7 @@ from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
+from discreet.ledger.draws import DrawNumber, current
 from discreet.noise.kept import LongTable, Unsolved, solving_at_most
 from discreet.plan.bundle import FORMATS
 from discreet.plan.counts import AT_MOST, CountRequest
@@ -203,6 +204,11 @@ def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
     published = [entry for entry in plan.lines.publications.get(name, ()) if entry.payload["charge"] == charge.seq]
     if len(published) != 1:
         raise RefutedError(f"the charge in entry {charge.seq} has {len(published)} publications, not one")
+    drawn = current(charge, [entry for entry in plan.lines.entries if entry.kind == "draw"])
+    if drawn is not None and DrawNumber(str(published[0].payload.get("draw"))).kept != drawn:
+        raise RefutedError(
+            f"entry {published[0].seq} publishes another draw than the last that entry {charge.seq} paid"
+        )
     files = {path.removeprefix(f"{name}/"): digest for path, digest in listed.items() if path.startswith(f"{name}/")}
     if files != published[0].payload["files"]:
         raise RefutedError(f"the files are not those published in entry {published[0].seq}")

@@ -24,7 +24,7 @@ from discreet.delimited import NUMBERS, Reading, quoted
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
 from discreet.scans import scan
-from discreet.turns import BUSY, busy, in_turn
+from discreet.turns import in_turn
 from discreet.untyped import as_numbers, typed
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def open_frame(
 ) -> Frame: ...
 @overload
 def open_frame(data: Any, *, readings: Mapping[str, Reading] | None = ..., ordered: Literal[True]) -> AnyFrame: ...
-@in_turn()
+@in_turn
 def open_frame(
     data: Any,
     *,
@@ -338,13 +338,11 @@ def working(step: str, frame: Frame | None = None) -> Iterator[None]:
     Its own message may quote data and is dropped. Tables in memory fail while a query is built, others when it runs.
     """
     try:
-        with in_turn():
+        with in_turn:
             yield
     except DiscreetError:
         raise
     except Exception as error:
-        if type(error).__name__ == BUSY:
-            raise busy(step) from None
         kind, condition = type(error).__name__, getattr(error, "getCondition", lambda: None)()
         reason = str(error).splitlines()[0] if kind in HARMLESS else condition
         raise EngineError(

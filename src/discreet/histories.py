@@ -268,7 +268,7 @@ class Histories:
 
 
 @of_kinds
-@in_turn()
+@in_turn
 def read_histories(
     source: Any,
     *,

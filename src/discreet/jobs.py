@@ -276,7 +276,7 @@ class Jobs:
 
 @of_kinds
 @one_moment(keep=True)
-@in_turn()
+@in_turn
 def read_jobs(
     source: Any,
     *,
@@ -415,8 +415,5 @@ def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[Fault]
         )
     left, right = jobs.table.collect_schema()[key], listed.collect_schema()[key]
     if left.is_integer() != right.is_integer():
-        yield Fault(
-            "source",
-            f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s.",
-            remedy="Cast one of them at the source.",
-        )
+        words = f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s."
+        yield Fault("source", words, remedy="Cast one of them at the source.")

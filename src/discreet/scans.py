@@ -20,7 +20,7 @@ from discreet import delimited
 from discreet.databases import Address, copied, is_address, is_sqlite
 from discreet.delimited import Reading, quoted
 from discreet.errors import DataError
-from discreet.turns import BUSY, busy
+from discreet.turns import BUSY
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +57,7 @@ def scan(
         return connection.read_parquet(text, hive_partitioning=False)
     except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         if type(error).__name__ == BUSY:
-            raise busy(f"open {name}") from None
+            raise  # whoever takes the turn says it
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
             "Files below a folder have the same columns, and folders in it are all named alike, such as state=06."

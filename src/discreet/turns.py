@@ -7,29 +7,35 @@ written outside of a turn.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
 
 from discreet.errors import EngineError
 
-_TURN = threading.RLock()
 BUSY = "ResourceInUseException"
 """DuckDB's name of the refusal, which a thread of the user's own can still cause."""
 
 
-@contextmanager
-def in_turn() -> Iterator[None]:
-    """Wait until no other thread reads; also a decorator."""
-    with _TURN:
-        yield
+@dataclass(frozen=True)
+class Turn(ContextDecorator):
+    """Waits until no other thread reads: around a block or a function."""
+
+    lock: Any = field(default_factory=RLock)
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, *ended: object) -> None:
+        self.lock.release()
+        if kind is not None and kind.__name__ == BUSY:
+            raise EngineError(
+                "A DuckDB connection was busy: another thread of this program uses it.",
+                "Nothing was read, and nothing was spent for it.",
+                "Wait for that thread, or give each thread a connection or a file of its own.",
+                about="data",
+            ) from None
 
 
-def busy(step: str) -> EngineError:
-    """The error for a connection that another thread uses without a turn."""
-    return EngineError(
-        f"Step {step!r} found its DuckDB connection busy: another thread of this program uses it.",
-        "Nothing was read, and nothing was spent for it.",
-        "Wait for that thread, or give each thread a connection or a file of its own.",
-        about="data",
-    )
+in_turn = Turn()

@@ -91,9 +91,8 @@ def together(where: str, folder: Path, alike: int) -> None:
     with Ledger.open(where) as ledger:
         ledger.open_budget(dataset="jobs", unit=UNIT, total=TOTAL)
         try:
-            release_once(
-                ledger, folder=folder / me / "r", draw=drawn, dataset="jobs", unit=UNIT, release="r", loss=PRICE
-            )
+            request = {"dataset": "jobs", "unit": UNIT, "release": "r", "loss": PRICE}
+            release_once(ledger, folder=folder / me / "r", draw=drawn, **request)
             said = "published"
         except DiscreetError as error:
             said = f"{type(error).__name__}: {error}"

@@ -21,7 +21,7 @@ import pytest
 
 import discreet as dc
 import release_doors
-from discreet.errors import DiscreetError, PrivacyError
+from discreet.errors import DiscreetError, EngineError, PrivacyError
 from discreet.ledger import Entry, Ledger, publication, release_once
 from discreet.ledger.chain import verify
 from discreet.ledger.draws import DrawNumber, Superseded
@@ -433,3 +433,19 @@ def test_threads_that_share_a_source_wait_for_each_other() -> None:
     for thread in threads:
         thread.join(120)
     assert errors == [] and shared.remaining == Pure(1000 - 24)
+
+
+def test_a_connection_that_a_users_own_thread_uses_is_told_in_our_words() -> None:
+    """Nothing is charged: all is read before."""
+    session = dc.Session(release_doors.jobs(), unit=release_doors.STRONG, budget=4)
+
+    class ResourceInUseException(Exception):
+        pass
+
+    def busy(*given: object, **named: object) -> None:
+        raise ResourceInUseException("connection is busy with another call")
+
+    with pytest.MonkeyPatch.context() as here, pytest.raises(EngineError, check=about("data")):
+        here.setattr("discreet.tables.cells.cell_statistics", busy)
+        session.count("place").release(epsilon=1)
+    assert session.remaining == Pure(4)

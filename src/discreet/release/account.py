@@ -198,7 +198,7 @@ class Account:
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
         self.compare(offer.details)
         known = offer.check(self.remaining)
-        with in_turn():
+        with in_turn:
             reading = offer.read(data)
         entry = self.ledger.charge(
             dataset=self.dataset,
@@ -217,7 +217,7 @@ class Account:
         After a crash the same call carries on. Released once, it reads, draws and writes nothing.
         """
         self.compare(offer.details)
-        with in_turn():
+        with in_turn:
             readings = [] if self.ledger.published(self.dataset, name) else [offer.read(data)]
 
         def draw(entry: Entry, staging: Path) -> None:

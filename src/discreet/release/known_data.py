@@ -201,6 +201,6 @@ def _words(column: pa.ChunkedArray) -> pa.Array:
 
 def _found(content: Content) -> Fingerprint | None:
     """Data that cannot be read are refused where they are read for a release."""
-    with suppress(DiscreetError), in_turn():
+    with suppress(DiscreetError), in_turn:
         return content()
     return None

@@ -47,14 +47,14 @@ class Question(ABC, Generic[T]):
 
     def check(self, data: Any) -> Check[Any]:
         """Price, feasibility and expected error; nothing confidential is read and nothing spent."""
-        with in_turn():
+        with in_turn:
             offer = self.offer(data)
         return offer.check(self.payer.remaining)
 
     def paid(self, data: Any) -> Released[Any]:
         """The release, charged to the payer and drawn. Files that are written to while they are read are refused."""
         files = Stamps.of({"data": data})
-        with in_turn():
+        with in_turn:
             offer = self.offer(data)
         read = offer.read
 

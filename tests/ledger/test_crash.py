@@ -55,7 +55,7 @@ def step(ledger: Ledger, folder: Path) -> str:
     latest = ledger.entries(last=1)
     if not latest or latest[0].kind == "budget":
         return "nothing charged"
-    if latest[0].kind == "charge":
+    if latest[0].kind in ("charge", "draw"):
         return "charged, not published"
     return "done" if (folder / latest[0].dataset / latest[0].release).exists() else "published, not visible"
 

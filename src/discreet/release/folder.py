@@ -178,9 +178,9 @@ class ReleaseFolder:
 
     @property
     def level(self) -> Fraction | None:
-        """The probability of the intervals."""
+        """The probability of the intervals; None where there are several, or none."""
         level = self._parameters.get("level")
-        return None if level is None else Fraction(str(level))
+        return Fraction(str(level)) if isinstance(level, str | int | float) else None
 
     @property
     def claim(self) -> Claim:

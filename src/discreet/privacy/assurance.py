@@ -255,6 +255,7 @@ class Assurance:
 
     @property
     def beliefs_caption(self) -> str:
+        """What the table of `beliefs` is called."""
         return f"Beliefs before and after, at most ({self.loss}, {self.scope})"
 
     @property

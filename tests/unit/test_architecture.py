@@ -247,3 +247,22 @@ def test_bounds_on_beliefs_come_from_one_place() -> None:
     definitions = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for node in ast.walk(tree)
                    if isinstance(node, ast.Attribute) and node.attr == "of_definition"}  # fmt: skip
     assert definitions == {"report/requirements.py", "studies/lodes_definitions.py"}, "no release is a definition"
+
+
+def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
+    """The words beside a release are those of a version that may have promised more: `Claim.stated` judges them."""
+    stored = re.compile(
+        r"""guarantee(\.|"\]\["?)(sentence|definition|basis|private)|\["guarantee"\]\["(sentence|definition)"\]"""
+    )
+    pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".py")]
+    found = {path.relative_to(SOURCE).as_posix() for path in pages if stored.search(path.read_text("utf-8"))}
+    made_here = {
+        "review/recompute.py",
+        "studies/lmm.py",
+        "bayes/audited_draw.py",
+        "lmm/private/identity.py",
+        "plan/counts.py",
+        "release/account.py",
+        "release/files.py",
+    }
+    assert found - made_here <= {"release/folder.py"}, found

@@ -195,7 +195,7 @@ def test_flows_and_changes_are_attacked_below_the_bound(done: Any) -> None:
     ours = {row["of"]: row for row in found.attacks if row["table"] == "this release"}
     assert {*ours} == {"flows-q2", "flows-q3", "year"} and not found.notes
     for row in ours.values():
-        assert row["exact"] / row["cases"] <= posterior(0.5, float(found.loss.amounts["epsilon"]))
+        assert row["exact"] / row["cases"] <= posterior(0.5, float(found.said.loss.amounts["epsilon"]))
 
 
 def test_changes_beside_a_table_without_times_are_refused(tmp_path: Path) -> None:

@@ -209,3 +209,60 @@ def test_no_machine_paths_or_addresses_in_the_tree() -> None:
 
 def _lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
+
+
+PROTECTION = re.compile(
+    r"proved privacy|how sure|become sure|come out (much )?the same|nobody can tell|whatever else|covered by the sum"
+    r"|sum of their losses|of different people|then at most",
+    re.IGNORECASE,
+)
+SAID_IN = {"privacy/assurance.py", "privacy/plain_words.py"}
+DRAWN_FROM_THEM = {"report/belief.py", "publication/pages.py"}
+"""Captions of figures and tables whose numbers an `Assurance` gives, or does not."""
+
+
+def test_sentences_of_protection_stand_in_one_place() -> None:
+    """A page that promises takes its words from there, where a doubt leaves none."""
+    found = set()
+    for _, path, tree in modules():
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (
+            n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs
+        )
+        if any(PROTECTION.search(node.value) for node in texts):
+            found.add(path.relative_to(SOURCE).as_posix())
+    pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".js")]
+    found |= {path.relative_to(SOURCE).as_posix() for path in pages if PROTECTION.search(path.read_text("utf-8"))}
+    assert found == SAID_IN | DRAWN_FROM_THEM, found
+
+
+def test_bounds_on_beliefs_come_from_one_place() -> None:
+    """Whoever states how far a belief can move asks an `Assurance`, which knows basis, flags and unit."""
+    bounds = {("identification", n) for n in ("belief_bounds", "posterior", "sure")}
+    bounds |= {("belief", "permitted"), ("plain_words", "plain_words")}
+    asking = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for target in imported(tree)
+              if target[:1] == ("privacy",) and target[1:] in bounds}  # fmt: skip
+    exact_laws = {"privacy/exchange.py", "tables/likelihood.py"}  # of a mechanism's noise, not of a release's promise
+    assert asking == {"privacy/assurance.py"} | exact_laws, asking
+    definitions = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for node in ast.walk(tree)
+                   if isinstance(node, ast.Attribute) and node.attr == "of_definition"}  # fmt: skip
+    assert definitions == {"report/requirements.py", "studies/lodes_definitions.py"}, "no release is a definition"
+
+
+def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
+    """The words beside a release are those of a version that may have promised more: `Claim.stated` judges them."""
+    stored = re.compile(
+        r"""guarantee(\.|"\]\["?)(sentence|definition|basis|private)|\["guarantee"\]\["(sentence|definition)"\]"""
+    )
+    pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".py")]
+    found = {path.relative_to(SOURCE).as_posix() for path in pages if stored.search(path.read_text("utf-8"))}
+    made_here = {
+        "review/recompute.py",
+        "studies/lmm.py",
+        "bayes/audited_draw.py",
+        "lmm/private/identity.py",
+        "plan/counts.py",
+        "release/account.py",
+        "release/files.py",
+    }
+    assert found - made_here <= {"release/folder.py"}, found

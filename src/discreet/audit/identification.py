@@ -8,7 +8,7 @@ comparison. Only published numbers and public constants enter.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -24,10 +24,10 @@ from discreet.delimited import quoted
 from discreet.errors import DataError
 from discreet.frames import connect
 from discreet.noise.source import SeededSource
-from discreet.privacy.identification import BeliefBound, belief_bounds
-from discreet.privacy.losses import Concentrated, Loss, Pure, from_dict, total
-from discreet.privacy.units import Establishments, Unit, unit_of
-from discreet.release.folder import PublishedTable, ReleaseFolder, one_data_set
+from discreet.privacy.assurance import Assurance, Claim
+from discreet.privacy.losses import Concentrated, Pure, from_dict
+from discreet.privacy.units import Establishments
+from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, most_jobs, one_data_set
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
 from discreet.tables.mechanisms.mechanism import Mechanism
@@ -44,6 +44,10 @@ SAME = (
     "A synthetic file has the numbers of its release, as far as these agree. If it has them all, attacks on it "
     "achieve the same as on the release. Give the folder of the release too, to see both."
 )
+EARLIER = (
+    "The file was written by an earlier version, which did not note what its release promises. Give the folder of the "
+    "release too."
+)
 RELEASE, INFUSION = "this release", "noise infusion"
 ROW_KINDS = ("model", "posterior")
 MOVEMENT = {"flows": "employment", "changes": "earlier"}
@@ -56,24 +60,20 @@ class Identification:
 
     Attributes
     ----------
-    unit, loss : whom all releases protect, and what they cost together.
-    bounds : how far beliefs can move at most.
+    said : what may be said about the releases: whom they protect, how far beliefs can move at most, or why neither.
     attacks : one row for each attack, table and scheme: targets, tried, exactly right, right by chance.
     notes : tables that were not attacked, and why.
     """
 
-    unit: Unit
-    loss: Loss
-    bounds: tuple[BeliefBound, ...]
+    said: Assurance
     attacks: tuple[dict[str, Any], ...]
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {
-            "unit": self.unit.key,
-            "loss": self.loss.to_dict(),
-            "bounds": [bound.to_dict() for bound in self.bounds],
+            **self.said.to_dict(),
+            "bounds": [bound.to_dict() for bound in self.said.beliefs],
             "attacks": [dict(row) for row in self.attacks],
             "notes": list(self.notes),
         }
@@ -82,7 +82,7 @@ class Identification:
 def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Identification:
     """What releases of one data set reveal to an attacker: at most, and in simulated attacks."""
     one_data_set(releases)
-    units = sorted({release.unit.key for release in releases})
+    units = sorted({str(release.about["guarantee"].get("unit")) for release in releases})
     if len(units) > 1:
         raise DataError(
             f"The releases protect different units: {', '.join(units)}.",
@@ -90,10 +90,13 @@ def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Ident
             "Give the folder of one release.",
             about="release",
         )
-    unit, loss = releases[0].unit, total([release.loss for release in releases])
+    said = Assurance.of([release.claim for release in releases], jobs=most_jobs(releases))
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     for release in releases:
+        if {doubt.name for doubt in release.claim.doubts} & {"seeded", "unknown"}:
+            notes.append(f"{release.name} was not attacked: {release.claim.definition}.")
+            continue
         by_rows = release.kind in ROW_KINDS
         for name, of in [(release.name, None)] if by_rows else [(of.name, of) for of in _as_drawn(release)]:
             found = attacked_rows(release, seed=seed) if of is None else attacked_table(release, of, seed=seed)
@@ -101,7 +104,17 @@ def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Ident
                 notes.append(f"{name} was not attacked: {found}")
             else:
                 rows += found
-    return Identification(unit, loss, belief_bounds(unit, loss), tuple(rows), tuple(notes))
+    return Identification(said, tuple(rows), tuple(notes))
+
+
+def of_data_sets(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> dict[str, Identification]:
+    """What releases reveal, by their data sets; `in_several` adds up what they cost who is in several."""
+    return {dataset: identification(mine, seed=seed) for dataset, mine in by_data_set(releases).items()}
+
+
+def in_several(found: Mapping[str, Identification]) -> Assurance | None:
+    """About somebody who is in several data sets. Nothing published says that nobody is."""
+    return Assurance.in_several([each.said for each in found.values()])
 
 
 def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = None, *, seed: int = 0) -> Identification:
@@ -114,7 +127,11 @@ def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = No
     try:
         told = json.loads(beside.read_text(encoding="utf-8"))
         known = list(told["releases"].values())
-        unit, loss = unit_of(known[0]["unit"]), total([from_dict(dict(each["loss"])) for each in known])
+        names, dataset = list(told["releases"]), str(told["data"])
+        claims = [
+            Claim.stated(each.get("stated", {}), release=name, dataset=dataset)
+            for name, each in zip(names, known, strict=True)
+        ]
     except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         raise DataError(
             f"{str(path)!r} is no synthetic file: {beside.name!r} beside it does not say what it was drawn from.",
@@ -123,7 +140,8 @@ def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = No
             about="release",
         ) from None
     if releases is None:
-        return Identification(unit, loss, belief_bounds(unit, loss), (), (SAME,))
+        earlier = [] if all("stated" in each for each in known) else [EARLIER]
+        return Identification(Assurance.of(claims), (), (*earlier, SAME))
     drawn_from = {name: each.get("files") for name, each in told["releases"].items()}
     given = {known.name: {n: d for n, d in known.files.items() if n.endswith(".parquet")} for known in releases}
     if drawn_from != given:

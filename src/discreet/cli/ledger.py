@@ -56,13 +56,17 @@ def show(
 
     Example: `discreet ledger show out/demo/ledger.db --last 5`
     """
+    from discreet.ledger.claims import in_several
+
     with faults_as_json(as_json), _opened(where) as book:
         head = book.head
         entries = book.entries(last=(last or None) if last is not None or as_json else SHOWN)
         if as_json:
             budgets = [budget.to_dict() for budget in book.budgets()]
-            rows = [entry.to_dict() | {"not_proved": entry.unproved or None} for entry in entries]
+            rows = [entry.to_dict() | {"not_proved": _flaw(entry) or None} for entry in entries]
             told = {"head": head._asdict(), "not_proved": _unproved(book), "budgets": budgets, "entries": rows}
+            several = in_several(book.budgets(), book.entries())
+            told |= {} if several is None else {"in_several": several.to_dict()}
             typer.echo(json.dumps(told, indent=2))
             return
         _print_tables(book, entries)
@@ -71,6 +75,8 @@ def show(
                 f"{unproved} {'entry is' if unproved == 1 else 'entries are'} not proved (seeded noise, or a claim "
                 "that was only published or measured): the total is no bound on the loss."
             )
+        if (several := in_several(book.budgets(), book.entries())) is not None:
+            typer.echo(several.covered)
         typer.echo(f"Head: entry {head.seq}, {head.hash}")
         typer.echo("A ledger holds nothing confidential: only names, losses and public parameters.")
 
@@ -217,7 +223,14 @@ def _opened(where: str) -> Ledger:
 
 def _unproved(book: Ledger) -> int:
     """The number of charges in the whole ledger that bound nothing."""
-    return sum(bool(entry.unproved) for entry in book.entries())
+    return sum(bool(_flaw(entry)) for entry in book.entries())
+
+
+def _flaw(entry: Entry) -> str:
+    """Why a charge's loss is no bound: "seeded", "as published", "empirical", "unknown"; empty where it is one."""
+    from discreet.ledger.claims import claim_of
+
+    return ", ".join(dict.fromkeys(doubt.name for doubt in claim_of(entry).doubts)) if entry.kind == "charge" else ""
 
 
 def _hash(text: str) -> str:
@@ -267,7 +280,7 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     more = ("proved", "by") if wide else ()
     lines = titled("Entries", "entry", "kind", "data set", "release", "loss", *more, "when (UTC)")
     for entry, cost in zip(entries, costs, strict=True):
-        flaw, release = escape(entry.unproved), escape(entry.release or "")
+        flaw, release = escape(_flaw(entry)), escape(entry.release or "")
         rest: tuple[str, ...] = (f"{release}\nnot proved: {flaw}" if flaw else release, cost)
         if wide:
             proved = f"NO: {flaw}" if flaw else "yes" * (entry.kind == "charge")

@@ -288,6 +288,8 @@ def _print_check(found: PlanCheck) -> None:
         typer.echo(f"The plan costs {each}")
     if len(found.spending) > 1:
         typer.echo(f"All {len(found.spending)} data sets together: {amounts(found.cost)}.")
+    if (several := found.in_several) is not None:
+        typer.echo(several.covered)
 
 
 def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:

@@ -1,10 +1,11 @@
 """What was spent: an append-only, hash-chained record of privacy losses, with one budget per data set and unit.
 
 `entries` is one sealed line, `budget` what is left and whether a loss fits, `periods` what each quarter of a series may
-spend, `openings` whether a data set has a budget by another name, `people` the names that lines have, `chain` the proof
-that nothing was changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `draws` the numbers by
-which one charge pays for one draw, `publication` the order of steps that lets a release survive a crash, `lock` how
-processes wait for each other. A ledger holds names, losses and public parameters; never data.
+spend, `openings` whether a data set has a budget by another name, `people` the names that lines have, `claims` what
+charges state of their releases, `chain` the proof that nothing was changed, `store` the database (SQLite or
+PostgreSQL), `book` the ledger itself, `draws` the numbers by which one charge pays for one draw, `publication` the
+order of steps that lets a release survive a crash, `lock` how processes wait for each other. A ledger holds names,
+losses and public parameters; never data.
 """
 
 from __future__ import annotations

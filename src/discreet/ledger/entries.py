@@ -98,14 +98,6 @@ class Entry:
         """When a charge is, where it says so."""
         return Dates.of(self.payload.get("details") if self.kind == "charge" else None)
 
-    @property
-    def unproved(self) -> str:
-        """Why a charge's loss is no bound: "seeded", "as published", "empirical"; empty where it is proved."""
-        details = self.payload.get("details") or {}
-        seeded = ["seeded"] if details.get("private") is False else []
-        basis = str(details.get("basis", "proved"))
-        return ", ".join(seeded + [basis] * (basis != "proved")) if self.kind == "charge" else ""
-
     def to_row(self) -> dict[str, Any]:
         """The columns as they are stored: exact losses and the payload as canonical text."""
         return {**_content(self), "hash": self.hash}

@@ -111,6 +111,7 @@ def request(file: PlanFile) -> dict[str, Any]:
     columns = {key: public.pop(key) for key in ("public_columns",) if key in public}
     return {
         "title": whole["title"],
+        **({} if whole["people"] is None else {"people": whole["people"]}),
         **public,
         "releases": [_without_path(as_first_written(release)) for release in whole["release"]],
         **columns,

@@ -35,6 +35,7 @@ from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
+from discreet.privacy.assurance import ASKED, Assurance, Claim
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Groups, Rows
 from discreet.release.alarms import COSTS
@@ -135,7 +136,26 @@ class PlanCheck:
     def notes(self) -> tuple[str, ...]:
         """Questions that the payer should ask the owner of the data first, from public facts alone."""
         rows = [source for source in self.file.sources if isinstance(source.unit, Rows | Groups)]
-        return (UNTYPED,) if any(is_csv(source.data(source.tables.data.source)) for source in rows) else ()
+        untyped = any(is_csv(source.data(source.tables.data.source)) for source in rows)
+        unasked = len(self.spending) > 1 and self.file.plan.people is None
+        return (*((UNTYPED,) if untyped else ()), *((ASKED,) if unasked else ()))
+
+    @property
+    def said(self) -> tuple[Assurance, ...]:
+        """What may be said of each data set, once all is released."""
+        asked: dict[str, list[Claim]] = {each.dataset: [*each.earlier] for each in self.spending}
+        for known in self.releases:
+            dataset = known.request.source.dataset
+            asked[dataset].append(Claim.of(known.request.guarantee, release=known.name, dataset=dataset))
+        return tuple(
+            Assurance.of(asked[one.dataset], spent=one.after.spent if one.fits else None, jobs=one.jobs_of_one_worker)
+            for one in self.spending
+        )
+
+    @property
+    def in_several(self) -> Assurance | None:
+        """The same about somebody who is in several data sets."""
+        return Assurance.in_several(self.said, people=self.file.plan.people)
 
     @property
     def without_data(self) -> PlanCheck:
@@ -158,6 +178,7 @@ class PlanCheck:
             **(self.only.to_dict() if len(self.spending) == 1 else {}),
             "budgets": [each.to_dict() for each in self.spending],
             "cost": self.cost.to_dict(),
+            **({} if (several := self.in_several) is None else {"in_several": several.to_dict()}),
             "releases": [check.to_dict() for check in self.releases],
             **({"alarms": self.alarms} if self.file.plan.alarms else {}),
         }

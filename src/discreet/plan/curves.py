@@ -6,7 +6,6 @@ are public, cells of the LODES simulation are used instead.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,7 @@ from discreet.audit.stand_in import same_shape
 from discreet.errors import DataError, Infeasible
 from discreet.plan.requests import without_data
 from discreet.plan.sizes import PublicSizes
+from discreet.privacy.assurance import RISK, SURE, sure_at_most
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Strength
 from discreet.release.account import Account
@@ -61,7 +61,7 @@ class Curves:
         risk = [
             {
                 "epsilon": float(e),
-                "sure of it afterwards, at most": sure(prior, float(e)),
+                SURE: sure_at_most(prior, float(e)),
                 "before": f"{100 * prior:g} %",
             }
             for prior in PRIORS
@@ -84,20 +84,15 @@ class Curves:
             )
         found.append(
             Figure(
-                charts.lines(risk, "epsilon", "sure of it afterwards, at most", "before", log_x=True, zero=True),
+                charts.lines(risk, "epsilon", SURE, "before", log_x=True, zero=True),
                 "Curves that rise with epsilon, one for each certainty beforehand: "
-                f"from 50 % to {100 * sure(0.5, 1.0):.0f} % at epsilon 1 and to {100 * sure(0.5, 4.0):.1f} % at 4.",
-                "Risk: how sure somebody can become of one protected change, by how sure they were before",
+                f"from 50 % to {100 * sure_at_most(0.5, 1.0):.0f} % at epsilon 1 and to "
+                f"{100 * sure_at_most(0.5, 4.0):.1f} % at 4.",
+                RISK,
                 "risk",
             )
         )
         return found
-
-
-def sure(prior: float, epsilon: float) -> float:
-    """The largest posterior probability of one of two neighbours."""
-    odds = prior / (1 - prior) * math.exp(epsilon)
-    return odds / (1 + odds)
 
 
 def curves(schema: Schema, sizes: PublicSizes | None, by: Sequence[str], strength: Strength) -> Curves:

@@ -14,11 +14,13 @@ import numpy as np
 
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
+from discreet.ledger.claims import claim_of
 from discreet.plan.alarms import shown as alarms
 from discreet.plan.beside import both_sides, kept, shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
+from discreet.privacy.assurance import Claim
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
 
@@ -42,18 +44,18 @@ def facts_of(
 ) -> Facts:
     """Everything the page shows; `budgets` are those of the data sets, in the check's order, `lines` theirs."""
     folder = found.file.path(found.file.plan.output.folder)
+    lines = list(lines)
     files = {(line.dataset, line.release): line.payload["files"] for line in lines if line.kind == "publish"}
     releases: dict[str, list[Release]] = {}
     for known in found.releases:
         entry = publications[known.name]
-        promise = json.loads((folder / known.name / MANIFEST).read_text(encoding="utf-8"))["guarantee"]
+        stated = json.loads((folder / known.name / MANIFEST).read_text(encoding="utf-8"))["guarantee"]
         releases.setdefault(known.request.source.dataset, []).append(
             Release(
                 name=known.name,
                 title=known.request.release.title,
                 loss=known.loss,
-                promise=promise["sentence"],
-                private=promise["private"],
+                claim=Claim.stated(stated, release=known.name, dataset=known.request.source.dataset),
                 entry=entry.seq,
                 when=str(entry.payload["at"]),
                 results=replace(known.request.results(folder / known.name), agency=shown(folder / known.name)),
@@ -71,6 +73,7 @@ def facts_of(
                 remaining=budget.remaining,
                 releases=releases.get(budget.dataset, []),
                 jobs=spending.jobs_of_one_worker,
+                others=[claim_of(line) for line in lines if (line.kind, line.dataset) == ("charge", budget.dataset)],
                 periods=[
                     (name, readable(spent), readable(budget.left_in(name) or Fraction(0)))
                     for name, spent in sorted(budget.periods.items())
@@ -81,6 +84,7 @@ def facts_of(
         head=head.hash,
         version=version("discreet"),
         alarms=alarms(folder, found.file.plan.alarms),
+        people=found.file.plan.people,
     )
 
 

@@ -37,6 +37,7 @@ from discreet.plan.values import (
     Where,
     different,
 )
+from discreet.privacy.assurance import People
 from discreet.privacy.guarantee import Calibration
 from discreet.voices import written
 
@@ -341,6 +342,11 @@ class Plan(Section):
     """A release plan. One with a single source writes the tables of that source at its top."""
 
     title: Line = Field("", description="The title of the report.")
+    people: People | None = Field(
+        None,
+        description="With several data sets: 'shared' if somebody may be in several of them, or 'different'. What is "
+        "not said counts as shared.",
+    )
     source: Annotated[dict[SourceName, SourceSection], Field(min_length=1)] = Field(
         description="With several sources: each by its name, with its tables [source.jobs.data], ..."
     )

@@ -12,12 +12,14 @@ from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
 from discreet.faults import Fault, Sentence
 from discreet.ledger import Budget, Dates, Entry, Ledger, Policy
 from discreet.ledger.budget import amounts, readable
+from discreet.ledger.claims import claim_of
 from discreet.ledger.openings import OTHER_UNIT, second_opening
 from discreet.plan.changed import changed
 from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.requests import PlannedRelease
+from discreet.privacy.assurance import Claim
 from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss, total
 from discreet.privacy.units import Unit
@@ -57,6 +59,7 @@ class Spending:
     cost : what the releases that are not paid yet cost.
     jobs_of_one_worker : the most jobs that one worker may have in a table of counts; None where there is no bound.
     fits : whether all of it can be paid; `after` is without what cannot.
+    earlier : what the ledger says of the releases of these data that were paid for before.
     """
 
     unit: Unit
@@ -65,6 +68,7 @@ class Spending:
     cost: Loss
     jobs_of_one_worker: int | None = 1
     fits: bool = True
+    earlier: tuple[Claim, ...] = ()
 
     @property
     def dataset(self) -> str:
@@ -158,7 +162,9 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
         faults += _columns(request, asked, standing)
         faults += _replaced(request, asked, standing)
     cost = total(new, zero=before.total.zero())
-    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits), faults
+    mine = {request.release.name for request in asked}
+    earlier = tuple(claim_of(charge) for name, charge in standing.charged.items() if name not in mine)
+    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits, earlier), faults
 
 
 def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:

@@ -3,6 +3,8 @@
 `units` says who is protected, `losses` how much a release may reveal, `composition` how losses add up, `guarantee` what
 a release promises, `verify` whether a mechanism keeps its promise.
 
+assurance what may be said about releases: every sentence of protection and every bound, or why there is none
+plain_words  whom a definition protects, for a reader without mathematics
 columns   which columns everybody may know, and which a release protects
 split     how one loss is divided among the parts of a release
 exchange  what is learnt about one worker

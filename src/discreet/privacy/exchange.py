@@ -6,11 +6,11 @@ exact for the integers that are published, at an establishment of the size that 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.privacy.identification import sure
 from discreet.privacy.losses import half
 from discreet.privacy.neighbours import neighbouring_cells
 from discreet.privacy.verify import CountMechanism, examine
@@ -41,13 +41,6 @@ class OneWorker:
         }
         told = [f"{sure(odds)} % {what}" for what, odds in known.items() if odds is not None]
         return f"somebody undecided ends at most {', '.join(told)}"
-
-
-def sure(log_odds: float) -> str:
-    """How sure an undecided person becomes, in per cent, rounded up, with two digits of the remaining doubt."""
-    share = 1 / (1 + math.exp(log_odds))
-    digits = max(1, -math.floor(math.log10(100 * share)))
-    return f"{100 - math.floor(100 * share * 10**digits * (1 + 1e-9)) / 10**digits:.{digits}f}"
 
 
 def one_worker(mechanism: CountMechanism) -> OneWorker:

@@ -82,7 +82,7 @@ class Guarantee:
 
     def _claim(self) -> str:
         effect = ""
-        if isinstance(self.loss, Pure):
+        if isinstance(self.loss, Pure) and self.private and self.basis == "proved":
             effect = f": no event becomes more than {odds(self.loss.epsilon)} times as likely"
         ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""

@@ -21,6 +21,9 @@ ALPHA = Fraction(1, 10)
 MOST = 700.0
 """Log odds beyond which a probability is 1 in double precision."""
 
+MOST_DIGITS = 11
+"""Digits of a percentage; what is nearer to certainty is told as certainty."""
+
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
@@ -69,9 +72,18 @@ def belief_bounds(unit: Unit, loss: Loss) -> tuple[BeliefBound, ...]:
         return (BeliefBound(f"one {whose}", "informed", "two sets of responses of its rows", epsilon, delta),)
     share = unit.alpha if isinstance(unit, Establishments) else ALPHA
     return tuple(
-        BeliefBound(found.requirement, found.attacker, found.pair, found.steps * epsilon, delta)
+        BeliefBound(
+            found.requirement, found.attacker, found.pair, found.steps * epsilon, _failing(loss, found.steps, delta)
+        )
         for found in requirements(unit, alpha=share)
     )
+
+
+def _failing(loss: Loss, steps: float, delta: float) -> float:
+    """The probability with which a bound over so many steps may fail: it grows with each of them."""
+    if not delta:
+        return 0.0
+    return float(loss.at_distance(math.ceil(steps)).amounts["delta"]) if math.isfinite(steps) else 1.0
 
 
 def posterior(prior: float, log_factor: float) -> float:
@@ -80,3 +92,12 @@ def posterior(prior: float, log_factor: float) -> float:
         return 1.0
     odds = prior / (1 - prior) * math.exp(min(log_factor, MOST))
     return odds / (1 + odds)
+
+
+def sure(log_odds: float) -> str:
+    """How sure an undecided person becomes, in per cent, rounded up, with two digits of the remaining doubt."""
+    share = 1 - posterior(0.5, log_odds) if log_odds > MOST else 1 / (1 + math.exp(log_odds))
+    digits = max(1, -math.floor(math.log10(100 * share))) if share else MOST_DIGITS + 1
+    if digits > MOST_DIGITS:
+        return "100"
+    return f"{100 - math.floor(100 * share * 10**digits * (1 + 1e-9)) / 10**digits:.{digits}f}"

@@ -12,14 +12,15 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from discreet.audit.identification import Identification
+from discreet.audit.identification import Identification, in_several
+from discreet.privacy.assurance import Assurance, titled
 from discreet.publication.imprint import Imprint
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set
 from discreet.report.alarms import AlarmTable
 from discreet.report.alarms import blocks as alarm_blocks
 from discreet.report.numbers import percent, plural, text
 from discreet.report.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
-from discreet.report.protection import PRIORS, plain_words
+from discreet.report.protection import PRIORS
 from discreet.tables.quality import NOISE, NONE, QUALITY, SUPPRESSED
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def overview(
         *_quality(tables),
         Heading("Downloads"),
         _downloads(downloads),
-        *_method(releases),
+        *_method(releases, found),
         *_learnt(found),
     ]
     title = imprint.title or ", ".join(release.name for release in releases)
-    return _page(title, _lead(releases, imprint), blocks, imprint, version)
+    return _page(title, _lead(releases, imprint, found), blocks, imprint, version)
 
 
 def table_page(
@@ -142,12 +143,11 @@ def _page(
     return document(title, lead, body, style=style(), policy=policy, after=f"{_footer(imprint, version)}\n{loaded}")
 
 
-def _lead(releases: Sequence[ReleaseFolder], imprint: Imprint) -> str:
+def _lead(releases: Sequence[ReleaseFolder], imprint: Imprint, found: Mapping[str, Identification]) -> str:
     by = f"Published by {imprint.publisher}. " if imprint.publisher else ""
     period = f" {imprint.period}." if imprint.period else ""
-    proved = all(release.about["guarantee"].get("basis") == "proved" for release in releases)
     data = " and ".join(map(repr, by_data_set(releases)))
-    return f"{by}Statistics of {data}{' with proved privacy' * proved}.{period}"
+    return f"{by}Statistics of {data}{titled(each.said for each in found.values())}.{period}"
 
 
 def _card(of: PublishedTable, table: pa.Table) -> str:
@@ -244,11 +244,13 @@ def _explorer(of: PublishedTable, about: Mapping[str, Any]) -> str:
     )
 
 
-def _method(releases: Sequence[ReleaseFolder]) -> Iterator[Block | str]:
+def _method(releases: Sequence[ReleaseFolder], found: Mapping[str, Identification]) -> Iterator[Block | str]:
     yield Heading("Method and guarantee")
-    known = by_data_set(releases)
-    for dataset, mine in known.items():
-        yield Prose(f"**{dataset}.** " * (len(known) > 1) + plain_words(mine[0].unit))
+    for dataset, each in found.items():
+        if each.said.promised:
+            yield Prose(f"**{dataset}.** " * (len(found) > 1) + each.said.words)
+        else:
+            yield Note("warning", each.said.refusal)
     rows = []
     for release in releases:
         listed: Sequence[Mapping[str, Any]] = release.about["parameters"].get("tables", ()) or ({},)
@@ -260,8 +262,6 @@ def _method(releases: Sequence[ReleaseFolder]) -> Iterator[Block | str]:
     yield Table(("Release", "By", "Mechanism", "Loss"), rows, "How each table was drawn")
     for release in releases:
         yield Prose(f"**{release.name}**: {release.promise}")
-    if not all(release.about["guarantee"].get("private", True) for release in releases):
-        yield Note("warning", "The noise of a release was seeded, or is too small: it is not private.")
 
 
 def _loss(table: Mapping[str, Any], release: ReleaseFolder) -> list[tuple[str, str]]:
@@ -270,21 +270,9 @@ def _loss(table: Mapping[str, Any], release: ReleaseFolder) -> list[tuple[str, s
 
 def identification_blocks(found: Identification) -> Iterator[Block]:
     """The bounds and the attacks as tables."""
-    yield Prose(
-        "An informed attacker knows everything about the data but one thing. The guarantee says how sure somebody can "
-        "become of it at most, whatever they compute from all of this, synthetic files included."
-    )
-    rows = []
-    for bound in found.bounds:
-        sure = [
-            percent(bound.at_most(prior), up=True) if math.isfinite(bound.log_factor) else "no bound"
-            for prior in PRIORS
-        ]
-        rows.append((OPENINGS.get(bound.about, bound.about), bound.pair, bound.attacker, *sure))
-    heads = [f"Sure to {percent(prior)} before, then at most" for prior in PRIORS]
-    yield Table(
-        ("About", "Told apart best", "Attacker", *heads), rows, f"Beliefs before and after, at most ({found.loss})"
-    )
+    said = found.said
+    yield Prose(said.informed)
+    yield from belief_bound_table(said)
     if found.attacks:
         yield Prose(
             "The attacks of the Tables paper (Haney et al. 2017, section 5.2) on lone establishments, in simulation: "
@@ -308,12 +296,36 @@ def identification_blocks(found: Identification) -> Iterator[Block]:
         yield Prose("\n".join(f"- {note}" for note in found.notes))
 
 
+def belief_bound_table(said: Assurance) -> Iterator[Block]:
+    """How far beliefs can move, where that is bounded."""
+    rows = []
+    for bound in said.beliefs:
+        sure = [
+            percent(bound.at_most(prior), up=True) if math.isfinite(bound.log_factor) else "no bound"
+            for prior in PRIORS
+        ]
+        rows.append((OPENINGS.get(bound.about, bound.about), bound.pair, bound.attacker, *sure))
+    if rows:
+        heads = [f"Sure to {percent(prior)} before, then at most" for prior in PRIORS]
+        yield Table(("About", "Told apart best", "Attacker", *heads), rows, said.beliefs_caption)
+
+
+def people_blocks(found: Mapping[str, Identification]) -> Iterator[Block]:
+    """About somebody who is in several data sets."""
+    said = in_several(found)
+    if said is not None:
+        yield Heading("About somebody who is in several data sets", 3)
+        yield Note("people", said.covered)
+        yield from belief_bound_table(said)
+
+
 def _learnt(found: Mapping[str, Identification]) -> Iterator[Block]:
     yield Heading("What somebody can find out at most")
     for dataset, each in found.items():
         if len(found) > 1:
             yield Heading(f"About {dataset}", 3)
         yield from identification_blocks(each)
+    yield from people_blocks(found)
 
 
 def _footer(imprint: Imprint, version: str) -> str:

@@ -7,14 +7,14 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
-from discreet.audit.identification import identification
+from discreet.audit.identification import of_data_sets
 from discreet.publication.explorer import write_rows
 from discreet.publication.imprint import Imprint
 from discreet.publication.pages import address, overview, table_page
 from discreet.publication.place import LIST, new_folder, refuse_place
 from discreet.publication.publish import Publication, data_of, publish_files
 from discreet.release.alarms import open_alarms
-from discreet.release.folder import by_data_set, open_releases, refuse_inside
+from discreet.release.folder import open_releases, refuse_inside
 from discreet.report.alarms import AlarmTable
 
 DATA, DOWNLOADS, SCRIPT, INDEX = "data", "downloads", "site.js", "index.html"
@@ -41,7 +41,7 @@ def site(
     releases = open_releases(release, ledger=ledger)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]
     made = version("discreet")
-    found = {dataset: identification(mine) for dataset, mine in by_data_set(releases).items()}
+    found = of_data_sets(releases)
     about = {"data": data_of(releases), "imprint": imprint.to_dict(), "kind": "site"}
     with new_folder(out, about=about, force=force) as folder:
         done = publish_files(release, folder / DOWNLOADS, formats=formats, form=form, imprint=imprint, ledger=ledger)

@@ -19,6 +19,7 @@ from discreet.errors import DataError, DiscreetError, PrivacyError
 from discreet.faults import Key
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
+from discreet.privacy.assurance import Claim
 from discreet.privacy.losses import Loss, from_dict
 from discreet.privacy.units import Unit, unit_of
 from discreet.release.files import FORMAT, MANIFEST
@@ -177,14 +178,25 @@ class ReleaseFolder:
 
     @property
     def level(self) -> Fraction | None:
-        """The probability of the intervals."""
+        """The probability of the intervals; None where there are several, or none."""
         level = self._parameters.get("level")
-        return None if level is None else Fraction(str(level))
+        return Fraction(str(level)) if isinstance(level, str | int | float) else None
+
+    @property
+    def claim(self) -> Claim:
+        """What it states of itself, and why it promises nothing where it does not."""
+        return Claim.stated(self.about["guarantee"], release=self.name, dataset=self.dataset)
 
     @property
     def promise(self) -> str:
         """The guarantee in a sentence."""
-        return str(self.about["guarantee"]["sentence"])
+        return self.claim.sentence
+
+    @property
+    def jobs(self) -> int | None:
+        """The most jobs that one worker may have; None where that is not bounded, or not said."""
+        told = self._parameters.get("allow_multiple", False if "kind" in self._parameters else None)
+        return 1 if told is False else told if isinstance(told, int) and told is not True else None
 
     def rules(self, form: str) -> list[str]:
         """How a form differs from the drawn numbers, by rules of the agency."""
@@ -193,7 +205,7 @@ class ReleaseFolder:
     @property
     def definition(self) -> str:
         """The guarantee by its name and parameters."""
-        return str(self.about["guarantee"]["definition"])
+        return self.claim.definition
 
     @property
     def unit(self) -> Unit:
@@ -312,6 +324,14 @@ def open_releases(folder: str | Path, *, ledger: str | Path | None = None) -> li
     return [open_release(place, ledger=ledger) for place in below if not place.name.startswith(".")]
 
 
+def open_all(folders: Sequence[str | Path], *, ledger: str | Path | None = None) -> list[ReleaseFolder]:
+    """The releases in several folders; one that is in two of them is one release."""
+    found: dict[str, ReleaseFolder] = {}
+    for release in (release for folder in folders for release in open_releases(folder, ledger=ledger)):
+        found.setdefault(json.dumps(release.about, sort_keys=True), release)
+    return list(found.values())
+
+
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -347,6 +367,12 @@ def by_data_set(releases: Sequence[ReleaseFolder]) -> dict[str, list[ReleaseFold
     for release in releases:
         found.setdefault(release.dataset, []).append(release)
     return found
+
+
+def most_jobs(releases: Sequence[ReleaseFolder]) -> int | None:
+    """The most jobs that one worker may have in any of the releases; None where that is not bounded, or not said."""
+    every = [release.jobs for release in releases]
+    return None if None in every else max(filter(None, every), default=1)
 
 
 def one_data_set(releases: Sequence[ReleaseFolder]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from discreet.arrays import Vector
-from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief, permitted
-from discreet.privacy.losses import Approximate, Loss, shown
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.privacy.assurance import Assurance
+from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief
+from discreet.privacy.losses import Approximate, shown
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.report.numbers import percent, text
 from discreet.report.page import Block, Figure, Prose, Table
 from discreet.report.plot import LinePlot
@@ -25,22 +26,20 @@ BEFORE, AT_MOST = "before", "after, at most"
 
 
 def size_beliefs(
-    unit: Unit, loss: Loss, typical: Mapping[str, Mapping[int, Vector] | None], *, number: int | None = None
+    said: Assurance, typical: Mapping[str, Mapping[int, Vector] | None], *, number: int | None = None
 ) -> Iterator[Block]:
-    """Beliefs about an establishment's size: the most that a loss permits, and what tables typically lead to.
+    """Beliefs about an establishment's size: the most that is permitted, and what tables typically lead to.
 
-    Nothing is plotted for units that do not protect an establishment's workers. `number` is the figure's in the paper.
+    Nothing is plotted where no bound is known, and for units that do not protect an establishment's workers. `number`
+    is the figure's in the paper.
     """
-    if not isinstance(unit, Establishments | Workers | EstablishmentNodes):
+    beliefs = {size: belief for size in TRUE_SIZES if (belief := said.most_peaked(size)) is not None}
+    if not beliefs:
         return
-    epsilon = float(loss.amounts["epsilon"])
     shown_tables = dict([(name, known) for name, known in typical.items() if known is not None][:MOST_TABLES])
-    beliefs = {size: permitted(unit, epsilon, size) for size in TRUE_SIZES}
     curves = {f"typically, by {name}": known[DRAWN] for name, known in shown_tables.items()}
     yield _figure(beliefs[DRAWN], curves, number)
-    yield Prose(
-        _words(unit, loss, drawn=list(shown_tables), others=[name for name in typical if name not in shown_tables])
-    )
+    yield Prose(_words(said, drawn=list(shown_tables), others=[name for name in typical if name not in shown_tables]))
     rows = [
         (
             text(size),
@@ -87,13 +86,12 @@ def _figure(belief: SizeBelief, typical: Mapping[str, Vector], number: int | Non
     )
 
 
-def _words(
-    unit: Establishments | Workers | EstablishmentNodes, loss: Loss, *, drawn: Sequence[str], others: Sequence[str]
-) -> str:
+def _words(said: Assurance, *, drawn: Sequence[str], others: Sequence[str]) -> str:
     """How the figure is read."""
+    unit, loss = said.unit, said.loss
     read = (
         f"**After, at most** is the most peaked belief that {loss} permits to somebody who knows everything else, over "
-        "all releases of the data. "
+        f"{said.scope}. "
     )
     if isinstance(unit, Establishments):
         share = percent(float(unit.alpha))
@@ -108,7 +106,7 @@ def _words(
             )
     elif isinstance(unit, Workers):
         read += "Each worker is a step, so the size of a large establishment is not hidden. "
-    else:
+    elif isinstance(unit, EstablishmentNodes):
         read += (
             f"All sizes up to {text(unit.theta)} are two steps apart, and all larger ones are left out: they "
             f"cannot be distinguished better. "

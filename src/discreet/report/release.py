@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.privacy.losses import Loss, Pure
+from discreet.privacy.assurance import APART, DIFFERENT, Assurance, Claim, People
+from discreet.privacy.losses import Loss
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.report import agency, alarms, belief, budget, comparison, counts
 from discreet.report.agency import AgencyTable
@@ -21,7 +22,7 @@ from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import percent as percent
 from discreet.report.numbers import plural, text, unbroken
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
-from discreet.report.protection import plain_words, suspicions
+from discreet.report.protection import protection, several
 from discreet.report.shown import ShownTable
 from discreet.tables.expected import ByLargest, spans, three_digits
 from discreet.tables.quality import NOISE
@@ -93,8 +94,7 @@ class Release:
     name: str
     title: str
     loss: Loss
-    promise: str
-    private: bool
+    claim: Claim
     entry: int
     when: str
     results: Results
@@ -107,6 +107,7 @@ class DataSet:
     """A data set with its budget and releases.
 
     `jobs` is the most that one worker may have, None without a bound; `periods` is what each period has spent and left.
+    `others` is what the ledger says of all releases of these data, those of other plans too.
     """
 
     dataset: str
@@ -116,10 +117,18 @@ class DataSet:
     releases: Sequence[Release]
     jobs: int | None = 1
     periods: Sequence[tuple[str, str, str]] = ()
+    others: Sequence[Claim] = ()
 
     @property
     def spent(self) -> Loss:
         return self.total - self.remaining
+
+    @property
+    def said(self) -> Assurance:
+        """What may be said about all releases of these data."""
+        known = {claim.release: claim for claim in self.others}
+        mine = {release.name: release.claim for release in self.releases}
+        return Assurance.of((known | mine).values(), spent=self.spent, jobs=self.jobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,7 @@ class Facts:
     head: str
     version: str
     alarms: Sequence[AlarmTable] = ()
+    people: People | None = None
 
     @property
     def releases(self) -> list[Release]:
@@ -146,6 +156,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *(block for each in facts.alarms for block in alarms.blocks(each)),
         *_trust(facts),
         *_by_data_set("What was protected, and how", facts, _protection),
+        *_people(facts),
         *_by_data_set("Budget", facts, budget.blocks),
         *_comparisons(facts),
         *agency.blocks(_agencies(facts)),
@@ -247,25 +258,27 @@ def _label(release: Release, number: int) -> str:
 
 
 def _protection(facts: DataSet) -> Iterator[Block]:
-    if not all(release.private for release in facts.releases):
-        yield Note(
-            "warning", "The noise was seeded. Anyone who knows the seed can remove the noise: this is not private."
-        )
-    yield Prose(
-        f"{plain_words(facts.unit, facts.jobs)}\n\nThis is true whatever else somebody knows. It was paid for from "
-        f"a budget: the more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, "
-        "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers "
-        "without error."
+    said = facts.said
+    yield from protection(
+        said,
+        f"Random noise was added to {_noisy(facts)}, exactly as much as the promise needs, drawn from the operating "
+        "system and rounded to whole numbers without error.",
     )
-    spent = facts.spent
-    if isinstance(spent, Pure) and spent:
-        yield suspicions(facts.unit, float(spent.epsilon), facts.jobs)
-    if "epsilon" in spent.amounts and spent:
-        yield from belief.size_beliefs(facts.unit, spent, _believed(facts))
-    promises: dict[str, list[str]] = {}
+    yield from belief.size_beliefs(said, _believed(facts))
+    claims: dict[str, list[str]] = {}
     for release in facts.releases:
-        promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")
-    yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
+        claims.setdefault(unbroken(release.claim.sentence), []).append(f"**{release.name}**")
+    yield Prose("\n\n".join(f"{', '.join(names)}: {claim}" for claim, names in claims.items()))
+
+
+def _people(facts: Facts) -> Iterator[Block]:
+    """What is said about somebody who is in several data sets."""
+    if len(facts.datasets) == 1:
+        return
+    yield Heading("Somebody who is in several data sets")
+    found = Assurance.in_several([data.said for data in facts.datasets], people=facts.people)
+    yield from several(found)
+    yield Prose(DIFFERENT if found is None else APART)
 
 
 def _believed(facts: DataSet) -> dict[str, Mapping[int, Vector] | None]:

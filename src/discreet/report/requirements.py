@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from discreet.privacy.assurance import Assurance
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.requirements import MARKS, PAPER, REQUIREMENTS, LearntAtMost, SchemeFindings
 from discreet.privacy.units import Establishments
@@ -72,7 +73,7 @@ def requirements_page(rows: Sequence[SchemeFindings], *, alpha: Number, epsilon:
         ),
         *requirement_blocks(rows),
         Heading("Belief about the size of an establishment"),
-        *size_beliefs(Establishments(share), loss, {}),
+        *size_beliefs(Assurance.of_definition(Establishments(share), loss), {}),
     ]
     lead = f"Haney et al. (2017), Definitions 4.1 to 4.3, at alpha = {shown(share)} and {loss}."
     return Page("What an informed attacker can learn at most", blocks, lead)

@@ -84,6 +84,7 @@ class Rebuilt:
         about = self.about(self.releases[0])["parameters"]
         content = {
             "title": asked["title"],
+            **({"people": asked["people"]} if "people" in asked else {}),
             **(
                 {"source": {name: _source(each) for name, each in asked["sources"].items()}}
                 if "sources" in asked

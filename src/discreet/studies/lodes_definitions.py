@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.privacy.assurance import Assurance
 from discreet.privacy.losses import Pure
 from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
@@ -47,7 +48,7 @@ def definition_blocks() -> list[Block]:
     return [
         Heading("What each definition promises"),
         *requirement_blocks(table_1(alpha=ALPHA)),
-        *size_beliefs(Establishments(ALPHA), Pure(EPSILON), {}, number=1),
+        *size_beliefs(Assurance.of_definition(Establishments(ALPHA), Pure(EPSILON)), {}, number=1),
         Prose(
             "Table 2 of the paper lists the least epsilon of its Smooth Laplace. The first half follows from delta = "
             "0.005 and not from the 0.05 that is printed; the last value, 2.13, from no delta of the table."

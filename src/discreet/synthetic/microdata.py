@@ -328,6 +328,7 @@ def _about(
         "releases": {
             known.name: {
                 "guarantee": known.promise,
+                "stated": dict(known.about["guarantee"]),
                 "unit": known.unit.key,
                 "loss": known.loss.to_dict(),
                 "files": {name: digest for name, digest in known.files.items() if name.endswith(".parquet")},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from discreet.errors import LedgerError, NoLedger
 from discreet.ledger import Budget, Entry, Head, Ledger
+from discreet.ledger.claims import in_several
 from discreet.privacy.losses import Loss
 
 ONE_READER = threading.Lock()
@@ -23,6 +24,12 @@ class LedgerView:
     entries: tuple[Entry, ...] = ()
     head: Head | None = None
     trouble: str = ""
+
+    @property
+    def in_several(self) -> str:
+        """About somebody who is in several data sets; empty where one alone has releases."""
+        said = in_several(self.budgets, self.entries)
+        return "" if said is None else said.covered
 
     def budget(self, dataset: str) -> Budget | None:
         return next((budget for budget in self.budgets if budget.dataset == dataset), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plan.bundle import PAPER, packed_releases
+from discreet.privacy.assurance import Claim
 from discreet.release.files import MANIFEST
 from discreet.release.folder import ATTRIBUTE
 from discreet.release.tables import column_names, read_table
@@ -51,6 +52,11 @@ class Published:
     @property
     def title(self) -> str:
         return str(self.about["name"])
+
+    @property
+    def claim(self) -> Claim:
+        """What it states of itself, and why it promises nothing where it does not."""
+        return Claim.stated(self.about.get("guarantee"), release=self.title, dataset=str(self.about["dataset"]))
 
     @property
     def files(self) -> list[tuple[str, int]]:

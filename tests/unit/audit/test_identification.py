@@ -77,7 +77,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_attacks_run_on_the_releases_own_noise_and_find_less_than_on_infusion(out: Path) -> None:
     releases = open_releases(out)
     found = identification(releases)
-    assert found.loss == Pure(16), "the losses of all releases add up"
+    assert found.said.loss == Pure(16), "the losses of all releases add up"
     table = next(of for release in releases for of in release.tables("research") if of.name == "sexes")
     unit = releases[0].unit
     assert isinstance(unit, Establishments)
@@ -123,9 +123,9 @@ def test_the_percent_rule_finds_out_what_has_no_noise() -> None:
 def test_a_synthetic_file_has_the_bounds_of_its_release(out: Path, tmp_path: Path) -> None:
     done = synthesize(out, tmp_path / "synthetic.parquet")
     alone, whole = of_synthetic(done.path), identification(open_releases(out))
-    assert alone.bounds == whole.bounds and not alone.attacks
+    assert alone.said.beliefs == whole.said.beliefs and not alone.attacks
     beside = of_synthetic(done.path, open_releases(out))
-    assert (beside.bounds, beside.attacks) == (whole.bounds, whole.attacks) and beside.attacks
+    assert (beside.said, beside.attacks) == (whole.said, whole.attacks) and beside.attacks
     counts = open_releases(out)[-1].tables("research")[0].read()
     rows = {tuple(map(str, row[:3])): row[3] for row in _recounted(done.path)}
     same = sum(

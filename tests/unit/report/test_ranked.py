@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.privacy.assurance import Claim
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
@@ -31,7 +32,9 @@ def published(counts: Any, reach: float, kinds: int = 1) -> Facts:
     levels, by = (tuple((i,) for i in range(kinds)), ("sex",)) if kinds > 1 else (((),), ())
     table = CountRelease(keys, by, levels, counts, counts - reach, counts + reach, 0.9, Guarantee(UNIT, Pure(1)))
     results = Results(counts=[TableOfCounts(table, "polynomial (tight)", Pure(1), ByLargest({1: 0.5}), "No sizes.")])
-    release = Release("jobs", "", Pure(1), "a promise", True, 2, "today", results, {"basic.csv": "ab"})
+    release = Release(
+        "jobs", "", Pure(1), Claim("jobs", "data", UNIT, Pure(1)), 2, "today", results, {"basic.csv": "ab"}
+    )
     return Facts("", [DataSet("data", UNIT, Pure(4), Pure(3), [release])], "cd", "0")
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.jobs import WEAKLY
+from discreet.privacy.assurance import Assurance, Claim, whom
 from discreet.privacy.distance import distance
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.identification import posterior
@@ -20,7 +21,7 @@ from discreet.report.comparison import Group, SimulatedErrors
 from discreet.report.counts import _rank_ranges
 from discreet.report.flags import LIMITS
 from discreet.report.page import Heading, Note, Prose, Table
-from discreet.report.protection import plain_words, suspicions
+from discreet.report.protection import suspicions
 from discreet.report.ranked import Ranked
 from discreet.report.release import (
     DataSet,
@@ -36,6 +37,15 @@ from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease
 
 UNIT = Establishments("0.1")
+PROVED = Guarantee(UNIT, Pure(1), proof="docs/proofs/polynomial.md")
+
+
+def claim(of: Guarantee = PROVED, **changes: Any) -> Claim:
+    return Claim.of(replace(of, **changes), release="jobs", dataset="data")
+
+
+def said(unit: Any, epsilon: float = 1, jobs: int | None = 1) -> Assurance:
+    return Assurance.of_definition(unit, Pure(epsilon), jobs=jobs)
 
 
 def table(counts: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> CountRelease:
@@ -49,7 +59,7 @@ def table(counts: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> CountRele
 def facts(part: CountRelease, *, total: object = None, comparison: SimulatedErrors | None = None) -> Facts:
     loss = Pure(1)
     results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, ByLargest({1: 0.5}), comparison)])
-    release = Release("jobs", "", loss, "a promise", True, 2, "today", results, {"basic.csv": "ab"})
+    release = Release("jobs", "", loss, claim(loss=loss), 2, "today", results, {"basic.csv": "ab"})
     whole = total or Pure(4)
     return Facts("", [DataSet("data", UNIT, whole, whole - loss, [release])], "cd", "0")
 
@@ -88,17 +98,17 @@ def test_suspicions_follow_the_odds() -> None:
     ],
 )
 def test_plain_words(unit: object, words: str) -> None:
-    assert words in plain_words(unit)
+    assert words in whom(unit, 1)
 
 
 def test_the_weak_promise_is_about_kinds_together_and_not_about_size_to_everybody() -> None:
     """One more of each of two kinds of five is two steps; so are many more of a rare kind, for who knows the rest."""
     weak = Establishments("0.1", "weak")
     assert distance(weak, (5, 5), (6, 6)) == 2 and distance(weak, (100, 1), (100, 3)) == 2
-    for words in (plain_words(weak), str(weak), WEAKLY):
+    for words in (whom(weak, 1), str(weak), WEAKLY):
         assert "kinds together" in words
-    assert "neither how large" in plain_words(UNIT)
-    assert "neither how large" not in plain_words(weak) and "rare kind may learn it" in plain_words(weak)
+    assert "neither how large" in whom(UNIT, 1)
+    assert "neither how large" not in whom(weak, 1) and "rare kind may learn it" in whom(weak, 1)
 
 
 @pytest.mark.parametrize("unit", [UNIT, Establishments("0.1", substitution=True), Workers(), EstablishmentNodes(1000)])
@@ -106,19 +116,19 @@ def test_the_weak_promise_is_about_kinds_together_and_not_about_size_to_everybod
 def test_all_jobs_of_a_worker_move_the_odds_further(unit: Any, most: int) -> None:
     """At epsilon 1 somebody undecided reaches 1 / (1 + e^-n) about a worker whose jobs are n steps."""
     steps = most * (1 if getattr(unit, "substitution", False) else 2)
-    shown = suspicions(unit, 1.0, most)
+    shown = suspicions(said(unit, 1, most))
     told = float(str(shown.rows[-1][-1]).split("\u00a0")[0])
     assert told >= 100 / (1 + np.exp(-steps)) >= told - 0.1
     assert (f"up to {most} jobs" in shown.columns[-1]) is (most > 1)
-    words = plain_words(unit, most)
+    words = whom(unit, most)
     assert (f"up to {most} establishments" in words and f"{steps} times as far" in words) is (most > 1)
 
 
 @pytest.mark.parametrize("unit", [UNIT, Establishments("0.1", substitution=True), Workers(), EstablishmentNodes(1000)])
 def test_without_a_bound_only_one_job_is_spoken_of(unit: Any) -> None:
-    assert "about all jobs of a worker together nothing is promised" in plain_words(unit, None)
-    assert "a worker's" not in " ".join(suspicions(unit, 1.0, None).columns)
-    assert "kind or employer in one job" in suspicions(UNIT, 1.0, None).columns[-1]
+    assert "about all jobs of a worker together nothing is promised" in whom(unit, None)
+    assert "a worker's" not in " ".join(suspicions(said(unit, 1, None)).columns)
+    assert "kind or employer in one job" in suspicions(said(UNIT, 1, None)).columns[-1]
 
 
 def test_noise_on_sizes_is_spoken_of_where_sizes_were_paid_for() -> None:
@@ -162,7 +172,7 @@ def test_no_percent_sign_starts_a_line() -> None:
     groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25),)
     found = SimulatedErrors(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "", (), 0.99, 0.98)
     known = facts(table(one, one - 3.0, one + 3.0), comparison=found)
-    promised = with_(known, releases=[replace(known.releases[0], promise=str(Guarantee(UNIT, Pure(1))))])
+    promised = with_(known, releases=[replace(known.releases[0], claim=claim())])
     html = page(promised).html()
     assert "at most 10\u00a0% or one worker" in html
     assert not re.search(r"\d %[^;{]", html[html.index("<body") :])
@@ -223,7 +233,7 @@ def test_upper_bounds_are_marked_and_rounded_up() -> None:
 def test_a_report_without_counts_says_nothing_of_counts() -> None:
     """What is said instead comes from the kind of release."""
     answers = [
-        Release(kind, "", Pure(1), "a promise", True, 2, "today", Results(answers=[Prose("x")], limits=[limit]), {})
+        Release(kind, "", Pure(1), claim(), 2, "today", Results(answers=[Prose("x")], limits=[limit]), {})
         for kind, limit in LIMITS.items()
     ]
     blocks = page(Facts("", [DataSet("data", Rows(0, 1), Pure(4), Pure(0), answers)], "cd", "0")).blocks
@@ -243,7 +253,7 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
 def test_what_must_be_read_first_stands_first() -> None:
     results = Results(answers=[Prose("x")], flagged=["**m, variance of g: not found.** Nothing was seen."])
     known = Facts("", [DataSet("data", Rows(0, 1), Pure(4), Pure(0), [])], "cd", "0")
-    release = Release("m", "", Pure(1), "a promise", True, 2, "today", results, {})
+    release = Release("m", "", Pure(1), claim(), 2, "today", results, {})
     assert page(with_(known, releases=[release])).blocks[0] == Note("warning", f"- {results.flagged[0]}")
     silent = replace(release, results=replace(results, flagged=()))
     assert page(with_(known, releases=[silent])).blocks[0].kind == "in short"
@@ -291,9 +301,9 @@ def test_other_releases_of_the_same_data_are_counted() -> None:
 def test_a_seeded_release_is_warned_about() -> None:
     one = np.array([[5], [900]])
     known = facts(table(one, one - 3.0, one + 3.0))
-    seeded = Release("jobs", "", Pure(1), "NOT PRIVATE", False, 2, "today", known.releases[0].results, {})
+    seeded = replace(known.releases[0], claim=claim(private=False))
     html = page(Facts("", [DataSet("data", UNIT, Pure(4), Pure(3), [seeded])], "cd", "0")).html()
-    assert "The noise was seeded" in html
+    assert "the noise was seeded" in html and "sure" not in html
 
 
 def test_comparisons_are_drawn_together() -> None:

@@ -15,7 +15,8 @@ import pytest
 from discreet.archive.packing import as_json, pack
 from discreet.cli.serve import serve
 from discreet.errors import DataError, DiscreetError, PlanError
-from discreet.plan.curves import curves, sure
+from discreet.plan.curves import curves
+from discreet.privacy.assurance import sure_at_most as sure
 from discreet.web import published
 from discreet.web import sandbox as fence
 from discreet.web.accounts import Person, is_password

@@ -219,6 +219,6 @@ def _release(each: published.Published) -> ReleaseAnswer:
         plan=each.plan,
         name=each.name,
         dataset=each.about["dataset"],
-        guarantee=each.about["guarantee"]["sentence"],
+        guarantee=each.claim.sentence,
         files=dict(each.files),
     )

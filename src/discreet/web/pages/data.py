@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.errors import DiscreetError
-from discreet.report.protection import plain_words
+from discreet.privacy.assurance import whom
 from discreet.web import published
 from discreet.web import sources as added
 from discreet.web.accounts import Person
@@ -40,7 +40,7 @@ def sources(request: Request, here: At, asking: Asking) -> Response:
             "source": source,
             "schema": here.desk.schema(source),
             "standing": published.standing(here.desk, source),
-            "words": plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
+            "words": whom(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
         }
         for source in here.desk.settings.source
     ]

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
-from discreet.report.protection import plain_words
+from discreet.privacy.assurance import whom
 from discreet.tables.advice import Measure
 from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
@@ -168,7 +168,7 @@ async def _form(
             finished=here.desk.finished,
             numbers=OF_FLOWS if source.quarters else OF_JOBS,
             unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
-            words=plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
+            words=whom(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
             tried="tried" in request.query_params,
             estimate=judged,
             source=source,

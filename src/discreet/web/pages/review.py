@@ -9,7 +9,6 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from discreet.plan.check import PlanCheck
-from discreet.report.protection import plain_words
 from discreet.web import planning, published, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
@@ -48,7 +47,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: StoredPlan, judge
         source=source,
         estimate=judged,
         unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
-        words=plain_words(judged.found.only.unit, judged.found.only.jobs_of_one_worker) if judged.found else "",
+        words=" ".join(each.words for each in judged.found.said) if judged.found else "",
         standing=None if source is None else published.standing(here.desk, source),
         decisions=planning.history(here.store, plan.name),
         runs=runs.listed(here.desk, here.store, plan=plan.name),

@@ -143,7 +143,7 @@ FAMILIES = {
     "gaussian": of_rows(
         "release_mixed", formula="y ~ lag(y, 1) + x", epsilon=8, series=["g"], time="t", public=PUBLIC, bounds=BOUNDS
     ),
-    "binomial": of_rows("release_mixed", formula="b ~ x", family="binomial", epsilon=60, public=PUBLIC),
+    "binomial": of_rows("release_mixed", formula="b ~ x", family="binomial", epsilon=1, public=PUBLIC),
     "poisson": of_rows("release_mixed", formula="k ~ x", family="poisson", epsilon=8, public=PUBLIC, bounds=(0, 8)),
 }
 

@@ -96,7 +96,7 @@ def names(text: str) -> list[str]:
     try:
         with duckdb.connect() as connection:
             how = _dialect(first, name=Path(first).name)
-            return _read(first, how, connection, sample_size="20480").columns
+            return [*_read(first, how, connection, sample_size="20480").columns]
     except (duckdb.Error, OSError):
         raise DataError(
             f"{Path(first).name} cannot be read as CSV.", "Its head names the columns.", "Repair it."

@@ -8,6 +8,7 @@ Only the owner's own commands look at values (`periods`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +49,21 @@ def columns_of(data: Any, frame: Frame | None) -> list[str]:
 
 
 def names_of(place: Any) -> list[str]:
-    """The names of the columns at a path or an address, without its rows: a CSV file is read as far as its head."""
-    part = SomeColumns.of(place, ())
-    if isinstance(part, SomeColumns):
+    """The names of the columns at a path, from the head of a file and no row; none for what a server would tell."""
+    if is_address(place):
+        return []
+    if is_csv(place):
+        return delimited.names(str(place))
+    if isinstance(part := SomeColumns.of(place, ()), SomeColumns):
         return columns_of(part, None)
-    return delimited.names(str(place)) if is_csv(place) else open_frame(place).collect_schema().names()
+    import pyarrow.parquet as pq
+
+    path = Path(place)
+    first = next(iter(sorted(path.rglob("*.parquet"))), path) if path.is_dir() else path
+    if first.suffix.casefold() not in (".parquet", ".pq") or not first.is_file():
+        return open_frame(place).collect_schema().names()
+    folders = [part.partition("=")[0] for part in first.relative_to(path).parts[:-1] if "=" in part]
+    return [*pq.read_schema(first).names, *folders]
 
 
 def unnamed(schema: Schema, columns: Iterable[str], *, name: str) -> Iterator[Fault]:
@@ -109,7 +120,7 @@ def _differing(frame: Frame, schema: Schema, columns: Sequence[str], time: str |
 
     types = frame.collect_schema()
     kind = [schema.worker] if schema.worker is not None else [*schema.workplace_attributes, *schema.worker_attributes]
-    job = [column for column in (schema.establishment, *kind, time) if column in types]
+    job = [column for column in (schema.establishment, *kind, time) if column is not None and column in types]
     if not columns or schema.establishment not in types or schema.worker not in (None, *types):
         return {}
     differ = {column: nw.col(column).n_unique().over(*job) > 1 for column in columns}
@@ -126,8 +137,9 @@ def like_time(frame: Frame, columns: Sequence[str]) -> list[str]:
 
     types = frame.collect_schema()
     temporal = [column for column in columns if types[column].is_temporal()]
-    written = {}
+    written: dict[str, nw.Expr] = {}
     for column in columns:
+        text: nw.Expr
         if types[column].is_numeric():
             whole = nw.col(column).cast(nw.Float64())
             text = nw.when(whole == whole.round()).then(whole.cast(nw.Int64())).cast(nw.String())

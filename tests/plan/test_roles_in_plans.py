@@ -106,7 +106,8 @@ def plan_of(kind: str, data: Path, more: str = "", schema: str = "") -> Path:
     path = data.parent / "plan.toml"
     path.write_text(
         f'[data]\nsource = "{data.name}"\n{body}[budget]\nepsilon = 4\nledger = "ledger.db"\ndataset = "d"\n'
-        f'[[release]]\nname = "r"\nkind = "{kind}"\nepsilon = 2\n{ {**TABLES, **ROWS}[kind] }\n[output]\nfolder = "out"\n',
+        f'[[release]]\nname = "r"\nkind = "{kind}"\nepsilon = 2\n{ {**TABLES, **ROWS}[kind] }\n'
+        '[output]\nfolder = "out"\n',
         encoding="utf-8",
     )
     return path

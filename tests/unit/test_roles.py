@@ -1,4 +1,4 @@
-"""What has no role is refused before anything is paid, at every function that releases, in words that no row decides."""
+"""What has no role is refused before it is paid, at every function that releases, in words that no row decides."""
 
 from __future__ import annotations
 

@@ -172,8 +172,8 @@ def public_facts(
     refuse_unknown(coefficients, layout)
     rows, levels = _levels(frame, layout)
     names = Design.of(layout, {}, levels).names
-    numbers = any(piece.monomial.atoms for piece in layout.fixed)
-    longest = None if numbers else len(layout.fixed)
+    measured = any(piece.monomial.atoms for piece in layout.fixed)
+    longest = None if measured else len(layout.fixed)
     return Known(rows, names, known, model.columns, longest, layout, levels, frame)
 
 

@@ -113,7 +113,7 @@ class Confidential:
     def unnamed(self) -> list[Fault]:
         """The fault of columns of jobs without a role, by their names; what cannot be opened, a run refuses."""
         data, engine = self.source.tables.data, self.engine
-        with suppress(DiscreetError):
+        with suppress(DiscreetError, OSError, ValueError):  # Arrow's failures are of these
             path: Any = self.path
             if (folder := folder_of(path)) is not None and folder == Path(path):
                 path = tables_in(folder, None, None)[0]

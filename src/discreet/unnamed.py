@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
 
+FORMS = "Have quarters and time declared in desk.toml, or use a file of one period."
 LISTED = 6  # columns that a refusal names
 YEAR = r"(19|20)[0-9]{2}"
 PART = r"[-/. _]?\p{L}{0,3}[-/. _:]?[0-9]{1,2}"
@@ -86,13 +87,14 @@ def ways(columns: Sequence[str], *, declared: bool = False) -> Spelled:
     plan = f"Write quarters = [...] and time = {written(one)} in [data], or use a file of one period"
     command = f"Use --quarters A,B --time {quote(one)}, or a file of one period"
     if declared:
-        return Spelled(f"{python}.", plan=f"{plan}.", command=f"{command}.")
+        return Spelled(f"{python}.", plan=f"{plan}.", command=f"{command}.", form=FORMS)
     flags = " ".join(f"--unused {quote(each)}" for each in listed[:LISTED])
     return Spelled(
         f"{python}, or Schema(unused={listed[:LISTED]}); '*' is all others.",
         plan=f"{plan}, or write unused = {written(listed[:LISTED])} in [data.schema]; '*' is all others "
         "(`discreet plan declare`).",
         command=f"{command}, or {flags}; '*' is all others.",
+        form=f"{FORMS} Or choose 'not used, and no period'.",
     )
 
 

@@ -18,8 +18,10 @@ from discreet.errors import DiscreetError, PlanError
 from discreet.histories import read_histories
 from discreet.jobs import read_jobs
 from discreet.plan.check import check
+from discreet.plan.confidential import Confidential
 from discreet.plan.owner import OwnerRefusal, owner_notes
 from discreet.plan.reading import read_plan
+from discreet.plan.requests import requests
 from discreet.plan.run import run
 from discreet.plan.shape import KINDS
 from discreet.plan.source import UNITS
@@ -155,6 +157,21 @@ def test_a_plan_of_a_csv_file_declares_its_numbers(command, tmp_path: Path) -> N
     ]
     notes = owner_notes(read_plan(plan))
     assert [isinstance(note, OwnerRefusal) for note in notes if "'z'" in note] == [True]
+
+
+def test_a_cluster_tells_no_role(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An engine gives a CSV file's columns types; the plan asks for roles before."""
+
+    class Engine:
+        def read(self, *_: Any, **__: Any) -> Any:
+            raise AssertionError("rows were opened")
+
+    plan = read_plan(plan_of("posterior", write(rows_with("years"), tmp_path / "data.csv")))
+    data = Confidential(plan.sources[0])
+    asked = requests(plan, paid={})[0][0]
+    monkeypatch.setattr("discreet.plan.confidential.engine_of", lambda file: Engine())
+    with pytest.raises(DiscreetError, check=about("numbers")):
+        asked.offer(data)
 
 
 def test_one_role_for_a_column_of_jobs_and_a_command_that_writes_it(command, tmp_path: Path) -> None:

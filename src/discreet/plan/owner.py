@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.formula.formula import read_formula
 from discreet.frames import count_if, open_frame, tally
 from discreet.jobs import Jobs
 from discreet.plan.confidential import Confidential
@@ -45,6 +44,7 @@ def _notes(source: PlanSource) -> list[str]:
         except DiscreetError as error:
             return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
+    from discreet.formula.formula import read_formula
     from discreet.lmm.private.owner import look
 
     models = [release for release in source.releases if isinstance(release, ModelSection)]

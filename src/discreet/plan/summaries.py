@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import PrivacyError
-from discreet.formula.roles import Roles
 from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
@@ -82,6 +81,8 @@ class SummaryRequest:
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
+        from discreet.formula.roles import Roles
+
         declared = self.source.tables.data
         model, roles = self.model, Roles(declared.public, declared.numbers)
         if isinstance(self.release, PosteriorSection):

@@ -23,6 +23,7 @@ workplaces = "register.csv"              # only where the public list of establi
 workers = "people.csv"                   # only where the workers' attributes are a file apart
 schema = "columns.toml"                  # or the table [data.schema], below
 public = ["county", "industry"]          # for models and posterior summaries
+numbers = ["age"]                        # protected numbers of a CSV file, which has no types
 allow_multiple = 3                       # a worker may have jobs at three establishments
 period = "2026-Q1"                       # what the data are about; needed where the budget has amounts for periods
 quarters = ["2024Q1", "2024Q2", "2024Q3"]  # only where the source has job histories
@@ -38,6 +39,7 @@ establishment = "firm"
 worker = "person"
 size = "jobs"                            # only where each row is a number of jobs, already counted
 workplace_attributes = ["place", "sector"]
+unused = ["remarks"]                     # or ["*"]: every other column; none says of which period a row is
 
 [data.schema.worker_attributes]
 sex = ["female", "male"]

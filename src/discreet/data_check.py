@@ -25,7 +25,8 @@ from discreet.oddities import oddities
 from discreet.release.files import MANIFEST
 from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
 from discreet.scans import is_csv
-from discreet.schema import Label, Schema
+from discreet.schema import REST, Label, Schema
+from discreet.unnamed import periods, unnamed
 from discreet.voices import COMMAND, Voice
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class DataFinding:
     ----------
     table : the file, or the part that a table came as.
     fault : in the words of a refusal.
-    refused : a release is refused because of it; otherwise it is worth a look.
+    refused : a release is refused because of it, or would not be about these data; otherwise it is worth a look.
     count : how many rows have it; None where it is of the whole table, or of a line that cannot be read.
     rows : the first of their numbers. In a CSV file that is the line where the row begins, as an editor counts.
     """
@@ -157,6 +158,7 @@ def check_data(
     time: str = "quarter",
     response: str | None = None,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     bounds: tuple[Number, Number] | None = None,
 ) -> DataCheck:
     """Look for faults in a table before any plan exists: for its owner, never for the person who asks for a release.
@@ -171,8 +173,8 @@ def check_data(
     workplaces, workers, allow_multiple : as in `read_jobs`.
     quarters, time : for job histories, all quarters in their order and the column that has them, as in
         `read_histories`; it finds all that a release of flows or changes would refuse.
-    response, public, bounds : what a model would protect, which columns it would take as public, and where responses
-        lie; it finds public columns that hold the response again.
+    response, public, numbers, bounds : what a model would protect, which columns it would take as public and which as
+        protected numbers, and where responses lie; it finds public columns that hold the response again.
 
     Returns
     -------
@@ -200,15 +202,18 @@ def check_data(
         }
         places = {called_so[role]: _place(data, called_so[role], frames[role]) for role, data in given.items()}
         frame = frames["source"]
-        found: list[DataFinding] = []
+        roles = [] if response is None else [response, *public, *numbers]
+        found = [*_without_role(frame, known, roles, None if quarters is None else time, name, places)]
         if known is not None and quarters is not None:
             told: dict[str, Any] = {"schema": known, "quarters": quarters, "time": time, "validate": False}
             told |= {"allow_multiple": allow_multiple}
+            told |= {"schema": replace(known, unused=(REST,))}
             read_histories(source, workplaces=workplaces, **told)
             histories = read_histories(frame, workplaces=frames.get("workplaces"), **told)
             found += _refusals_of_histories(histories, name, places)
         elif known is not None:
-            how: dict[str, Any] = {"schema": known, "allow_multiple": allow_multiple, "validate": False}
+            named = replace(known, unused=(REST,))
+            how: dict[str, Any] = {"schema": named, "allow_multiple": allow_multiple, "validate": False}
             read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
             jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
             found += _refusals(replace(jobs, name=name), name, places)
@@ -226,15 +231,34 @@ def check_data(
         from discreet.lmm.private.owner import look
 
         with concerning("response"):
-            notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
+            notes = look(source, response=response, public=public, numbers=numbers, bounds=bounds or (0, 1))
         for note in notes:
-            fault = Fault("response", note.words)
-            found += (
-                _at(fault, note.rows, name, places, refused=False) if note.rows else [DataFinding(name, fault, False)]
-            )
+            fault, refused = Fault("response", note.words), note.fault
+            whole = [DataFinding(name, fault, refused)]
+            found += _at(fault, note.rows, name, places, refused=refused) if note.rows else whole
     types = {column: plain_type(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
     rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
     return DataCheck(name, rows, types, tuple(sorted(found, key=lambda one: not one.refused)))
+
+
+def _without_role(
+    frame: Frame, schema: Schema | None, roles: Sequence[str], time: str | None, name: str, places: Places
+) -> Iterator[DataFinding]:
+    """Columns that no role names, and of those the ones that may be periods; where these are declared unused, too."""
+    there = [column for column in frame.collect_schema() if column not in (ROW, time, *roles)]
+    others = there if schema is None else schema.unnamed(there)
+    idle = [] if schema is None else schema.idle(there)
+    asked: set[str | None] = set()
+    for columns, refused in ((others, schema is not None), (idle, False)):
+        for fault, rows in periods(frame, schema, columns, time=time):
+            asked.add(fault.about)
+            if rows is not None:
+                yield from _found(frame, RowCheck(fault, rows, rows), name, places, refused=refused)
+            elif refused or schema is None:
+                yield DataFinding(name, fault, refused)
+    if schema is not None:
+        left = [column for column in others if column not in asked]
+        yield from (DataFinding(name, fault, True) for fault in unnamed(schema, left, name=name))
 
 
 def _numbered(frame: Frame) -> Frame:

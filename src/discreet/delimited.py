@@ -88,6 +88,21 @@ def scan(
     return _typed(text, how, found, readings or {}, connection)
 
 
+def names(text: str) -> list[str]:
+    """The names of the columns of a CSV file, or of the first of several, as its head tells."""
+    import duckdb
+
+    first = _paths(text)[0]
+    try:
+        with duckdb.connect() as connection:
+            how = _dialect(first, name=Path(first).name)
+            return [*_read(first, how, connection, sample_size="20480").columns]
+    except (duckdb.Error, OSError):
+        raise DataError(
+            f"{Path(first).name} cannot be read as CSV.", "Its head names the columns.", "Repair it."
+        ) from None
+
+
 def lines(text: str, columns: list[str], *, rows: int) -> list[tuple[str, int]] | None:
     """The file and the line where each row of a scan begins, as an editor counts; None if nobody can know.
 

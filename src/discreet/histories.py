@@ -19,11 +19,11 @@ from discreet.engines import Engine
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Fault
 from discreet.frames import called, count_if, refuse, tally, working
-from discreet.jobs import Jobs, read_jobs, several_jobs
+from discreet.jobs import Jobs, read_jobs
 from discreet.ledger.periods import Period
 from discreet.row_checks import Pass, differ, empty, ends, nulls, outside
 from discreet.scans import folder_of
-from discreet.schema import Label, Schema
+from discreet.schema import Label, Schema, several_jobs
 from discreet.turns import in_turn
 
 if TYPE_CHECKING:

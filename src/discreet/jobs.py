@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
 from discreet.databases import SomeColumns, one_moment
 from discreet.engines import Engine
-from discreet.errors import DataError, concerning
+from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, called, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
@@ -44,9 +43,10 @@ from discreet.row_checks import (
     whole_units,
 )
 from discreet.scans import folder_of, origin_of, tables_in
-from discreet.schema import Label, Schema
+from discreet.schema import Label, Schema, several_jobs
 from discreet.stamps import UNWATCHED, Stamps
 from discreet.turns import in_turn
+from discreet.unnamed import columns_of, unnamed
 
 if TYPE_CHECKING:
     from discreet.frames import Frame
@@ -336,8 +336,10 @@ def read_jobs(
             listed += attributes
     with concerning("source"):
         # All columns tell counted rows apart.
-        rows = read(source if schema.size else SomeColumns.of(source, [*needed, *listed]), name=name, readings=readings)
+        part = source if schema.size else SomeColumns.of(source, [*needed, *listed])
+        rows = read(part, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
+    refuse(unnamed(schema, [column for column in columns_of(part, rows) if column != ROW], name=name))
     send = None if engine is None else engine.read
     if "workplaces" in lists:
         lists["workplaces"] = derive(lists["workplaces"], schema, send)
@@ -357,17 +359,6 @@ def read_jobs(
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
     jobs = jobs.validate() if validate else replace(jobs, table=jobs.distinct(compared=False))
     return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
-
-
-def several_jobs(allow_multiple: object) -> bool | int:
-    """Whether a worker may have several jobs, or how many; refused if it is neither."""
-    if isinstance(allow_multiple, bool) or (isinstance(allow_multiple, Integral) and int(allow_multiple) > 0):
-        return allow_multiple if isinstance(allow_multiple, bool) else int(allow_multiple)
-    raise DataError(
-        (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
-        "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
-        about="allow_multiple",
-    )
 
 
 def _own(column: str) -> str:

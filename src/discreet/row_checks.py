@@ -258,7 +258,9 @@ def twice(rows: Frame, *, name: str) -> Pass:
 
 
 SEVERAL = (
-    " Or ",
+    " If rows are of several periods, name these: ",
+    Spelled("read_histories", plan="quarters and time in [data]", command="--quarters and --time"),
+    ". Or ",
     Spelled("pass", plan="write"),
     " ",
     Argument("allow_multiple", True, under="data"),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,6 +31,9 @@ Label: TypeAlias = str | int | bool
 
 RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "largest", "establishments"})
 """Columns of published tables."""
+
+REST = "*"
+"""All columns of a table that have no other role."""
 
 
 class _Places(tuple[str, ...]):
@@ -52,6 +56,8 @@ class Schema:
     hierarchy : which workplace attributes follow from which, by name: the levels from the finest to the coarsest. Those
         that are prefixes or looked up become workplace attributes without being columns.
     magnitudes : columns of amounts, each with its cap: the most that one worker adds to an establishment's amount.
+    unused : the other columns of the table, or "*" for all of them. No statistic reads them, rows that differ in them
+        alone are one job, and none of them says of which period a row is.
 
     Examples
     --------
@@ -66,6 +72,7 @@ class Schema:
     size: str | None = None
     hierarchy: Mapping[str, Any] = field(default_factory=dict)
     magnitudes: Mapping[str, Any] = field(default_factory=dict)
+    unused: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
@@ -78,12 +85,13 @@ class Schema:
         places.columns = columns
         object.__setattr__(self, "workplace_attributes", places)
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
+        object.__setattr__(self, "unused", tuple(self.unused))
         if self.size is not None:
             object.__setattr__(self, "worker", None)
         roles = [*self.keys, *self.workplace_attributes, *domains, *self.magnitudes]
         faults = [
             Fault("schema", f"Column {name!r} has two roles in the schema.", remedy="Give each column one.")
-            for name in sorted(name for name, times in Counter(roles).items() if times > 1)
+            for name in sorted(name for name, times in Counter([*roles, *self.unused]).items() if times > 1)
         ]
         faults += [
             Fault(
@@ -113,6 +121,15 @@ class Schema:
     def keys(self) -> tuple[str, ...]:
         """The columns that are not attributes."""
         return tuple(name for name in (self.establishment, self.worker, self.size) if name is not None)
+
+    def unnamed(self, columns: Iterable[str]) -> list[str]:
+        """Those of a table's columns that have no role here."""
+        named = {*self.keys, *self.workplace_attributes, *self.worker_attributes, *self.magnitudes, *self.unused}
+        return [] if REST in self.unused else [column for column in columns if column not in named]
+
+    def idle(self, columns: Iterable[str]) -> list[str]:
+        """Those of a table's columns that are declared unused."""
+        return [column for column in replace(self, unused=()).unnamed(columns) if {column, REST} & {*self.unused}]
 
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
@@ -240,7 +257,7 @@ class Schema:
             raise DataError(
                 f"{name} lacks or does not know: {', '.join(faults)}.",
                 "It has workplace_attributes, a list, and worker_attributes, the domain of each; it may have "
-                "establishment, worker, size, hierarchy and magnitudes.",
+                "establishment, worker, size, hierarchy, magnitudes and unused.",
                 about="schema",
             )
         return cls(**content)
@@ -268,6 +285,7 @@ class Schema:
             **{role: column for role, column in kept.items() if column is not None},
             **({"hierarchy": levels} if levels else {}),
             **({"magnitudes": amounts} if amounts else {}),
+            **({"unused": list(self.unused)} if self.unused else {}),
         }
 
 
@@ -285,6 +303,15 @@ def _refuse_shapes(schema: Schema) -> None:
         for role, name in roles.items()
         if not isinstance(name, str) and (name is not None or role == "establishment")
     ]
+    if isinstance(schema.unused, str) or not _named(schema.unused):
+        faults.append(
+            Fault(
+                "schema.unused",
+                (Argument("unused", schema.unused), " is not a list of columns."),
+                "It lists columns of the table that no statistic reads.",
+                ("Use for example ", Argument("unused", ["remarks"]), "."),
+            )
+        )
     if isinstance(places, str) or not _named(places):
         faults.append(
             Fault(
@@ -318,6 +345,17 @@ def _refuse_shapes(schema: Schema) -> None:
         ]
     if faults:
         raise DataError(*faults)
+
+
+def several_jobs(allow_multiple: object) -> bool | int:
+    """Whether a worker may have several jobs, or how many; refused if it is neither."""
+    if isinstance(allow_multiple, bool) or (isinstance(allow_multiple, Integral) and int(allow_multiple) > 0):
+        return allow_multiple if isinstance(allow_multiple, bool) else int(allow_multiple)
+    raise DataError(
+        (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
+        "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
+        about="allow_multiple",
+    )
 
 
 def _no_schema(name: str) -> DataError:

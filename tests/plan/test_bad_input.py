@@ -132,6 +132,7 @@ def schema(hierarchy: dict[str, Any], beyond: str) -> dict[str, Any]:
         "worker_attributes": {},
         "magnitudes": {"pay": {"cap": CAP, "beyond": beyond}},
         "hierarchy": hierarchy,
+        "unused": ["*"],
     }
 
 
@@ -164,6 +165,7 @@ source = "jobs.parquet"
 [data.schema]
 workplace_attributes = ["county", "state"]
 worker_attributes = {{}}
+unused = ["*"]
 {pay}
 [unit]
 kind = "establishments"
@@ -245,7 +247,7 @@ def test_histories(case: str, tmp_path: Path, contents: Callable[[Path], dict[st
         dc.read_histories(
             tmp_path / "jobs.parquet",
             quarters=["2024Q1", "2024Q2", "2024Q3"],
-            schema=dc.Schema.of({"workplace_attributes": ["county", "state"], "worker_attributes": {}}),
+            schema=dc.Schema(["county", "state"], unused=["*"]),
         )
     assert error.value.about in (about, "quarters", "time", "quarter")
 
@@ -297,7 +299,7 @@ def test_a_quarter_that_is_missing(tmp_path: Path, contents: Callable[[Path], di
     table = dc.read_histories(
         tmp_path / "jobs.parquet",
         quarters=["2024Q1", "2024Q3", "2024Q4"],
-        schema=dc.Schema.of({"workplace_attributes": ["county", "state"], "worker_attributes": {}}),
+        schema=dc.Schema(["county", "state"], unused=["*"]),
     )
     session = dc.Session(table, unit=UNIT, budget=4)
     with pytest.raises(DataError) as error:
@@ -318,7 +320,7 @@ def test_a_quarter_that_is_none(wrong: str, tmp_path: Path, contents: Callable[[
         dc.read_histories(
             tmp_path / "jobs.parquet",
             quarters=["2024Q1", "2024Q2", "2024Q3", wrong],
-            schema=dc.Schema.of({"workplace_attributes": ["county", "state"], "worker_attributes": {}}),
+            schema=dc.Schema(["county", "state"], unused=["*"]),
         )
     assert error.value.about == "quarters"
 

@@ -66,9 +66,13 @@ class Mess:
     def schema(self) -> dict[str, Any]:
         firm, person, naics, place, sex = self.names
         if self.counted:
-            public = {"workplace_attributes": [naics, place], "worker_attributes": {}}
+            public = {"workplace_attributes": [naics, place], "worker_attributes": {}, "unused": ["*"]}
             return {"establishment": firm, "size": person, **public}
-        attributes = {"workplace_attributes": [naics, place], "worker_attributes": {sex: list(self.domain)}}
+        attributes = {
+            "workplace_attributes": [naics, place],
+            "worker_attributes": {sex: list(self.domain)},
+            "unused": ["*"],
+        }
         return {"establishment": firm, "worker": person, **attributes}
 
     @property

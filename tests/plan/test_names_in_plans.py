@@ -47,6 +47,7 @@ establishment = {t["establishment"]}
 worker = {t["worker"]}
 workplace_attributes = [{t["place"]}, {t["fine"]}]
 worker_attributes = {{ {t["sex"]} = ["F", "M"] }}
+unused = ["not.used"]
 magnitudes = {{ {t["pay"]} = {{ cap = 100 }} }}
 [hierarchy.{t["chain"]}]
 levels = [{t["fine"]}, {t["level"]}]

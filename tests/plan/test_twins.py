@@ -24,6 +24,7 @@ source = "{path}"
 [source.{name}.data.schema]
 workplace_attributes = ["place"]
 worker_attributes = {{ sex = ["f", "m"] }}
+unused = ["*"]
 [source.{name}.unit]
 kind = "establishments"
 alpha = 0.1

@@ -30,7 +30,7 @@ LAYERS = [
     {"databases"},
     {"scans"},
     {"frames", "results", "schema", "stamps", "privacy", "simulate", "archive"},
-    {"engines", "noise", "readers", "ledger", "row_checks", "lineage"},
+    {"engines", "noise", "readers", "ledger", "row_checks", "lineage", "unnamed"},
     {"jobs", "release", "formula", "oddities"},
     {"histories"},
     {"tables", "lmm", "change"},

@@ -6,6 +6,7 @@ import gzip
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ROWS = [
     ("F02", "003", "Zürich", "10", "male"),
     ("F03", "004", "06001", "31-33", "female"),
 ]
-SCHEMA = Schema(["place", "code"], {"sex": ["female", "male"]}, establishment="firm", worker="person")
+SCHEMA = Schema(["place", "code"], {"sex": ["female", "male"]}, establishment="firm", worker="person", unused=["*"])
 
 
 def text(
@@ -130,9 +131,9 @@ def test_a_columns_type_follows_the_schema_and_no_row(tmp_path: Path) -> None:
         {"firm": "1", "person": "1", "sex": "1", "day": "2026-01-01", "big": "12345678901234567890123", "y": 2.0},
         {"firm": "2", "person": "A", "sex": "2", "day": "2026-01-02", "big": "7", "y": None},
     ]
-    jobs = Schema([], {"sex": ["1", "2"]}, establishment="firm", worker="person")
+    jobs = Schema([], {"sex": ["1", "2"]}, establishment="firm", worker="person", unused=["*"])
     assert read_jobs(path, schema=jobs).validated
-    assert read_jobs(path, schema=Schema([], {"sex": [1, 2]}, establishment="firm", worker="person")).validated
+    assert read_jobs(path, schema=replace(jobs, worker_attributes={"sex": [1, 2]})).validated
     places = tmp_path / "places.csv"
     places.write_text("firm\n1\n2\nnew\n")
     assert read_jobs(path, workplaces=places, schema=jobs).validated

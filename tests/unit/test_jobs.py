@@ -128,7 +128,7 @@ def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
     ],
 )
 def test_sizes_must_be_counts(sizes: list[int | None], fact: str) -> None:
-    schema = Schema.of({**SCHEMA.to_dict(), "size": "n"})
+    schema = Schema.of({**SCHEMA.to_dict(), "size": "n", "unused": ["worker"]})
     with pytest.raises(DataError, check=about("source", naming=("'n'", fact))):
         read_jobs({**JOBS, "n": sizes}, schema=schema)
     with pytest.raises(DataError, check=about("source", naming=("'n'", "Float64"))):

@@ -110,6 +110,7 @@ def objective_perturbation(
     epsilon: Number,
     error_share: Number = ERROR_SHARE,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     account: Account | None = None,
     ledger: str | Path | None = None,
     budget: Number | Loss | None = None,
@@ -131,6 +132,7 @@ def objective_perturbation(
     epsilon : the loss of all coefficients together, and of what their standard errors need.
     error_share : the share of epsilon that pays for standard errors and intervals; 0 for none.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
+    numbers : protected columns of numbers. A table without types, such as a CSV file, needs them declared.
     account, ledger, budget, dataset, name, seed : who pays and under which name, as for `posterior_probability`.
 
     Returns
@@ -251,7 +253,7 @@ def objective_perturbation(
             draw=draw,
         )
 
-    return PosteriorQuestion(formula, (), public, payer, offered)
+    return PosteriorQuestion(formula, (), public, numbers, payer, offered)
 
 
 def _pair(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -105,6 +105,7 @@ def posterior_interval(
     level: float | Sequence[float] = 0.95,
     epsilon: Number,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     scale: float = 1.0,
     cover_noise: bool = True,
@@ -125,6 +126,7 @@ def posterior_interval(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, level : a name and a level in (0, 1), or several of either; they pair up.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
+    numbers : protected columns of numbers. A table without types, such as a CSV file, needs them declared.
     epsilon, split : the loss of all intervals together, divided equally, or by shares for each coefficient that add up
         to one.
     prior : of the coefficients and the error variance: `GPrior`, `Conjugate` or `SemiConjugate`.
@@ -245,7 +247,7 @@ def posterior_interval(
         )
         return Offer(guarantee, details, expected, read, draw)
 
-    return PosteriorQuestion(formula, names, public, payer, offered)
+    return PosteriorQuestion(formula, names, public, numbers, payer, offered)
 
 
 def scattered(name: str, times: float) -> Doubt:

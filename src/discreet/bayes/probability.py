@@ -95,6 +95,7 @@ def posterior_probability(
     at: float | Sequence[float],
     epsilon: Number,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     method: Method = "normality",
     partitions: int | None = None,
@@ -115,6 +116,7 @@ def posterior_probability(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, at : a name and a cut-off, or several of either; they pair up.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
+    numbers : protected columns of numbers. A table without types, such as a CSV file, needs them declared.
     epsilon, split : the loss of all answers together, divided equally, or by shares for each coefficient that add up
         to one.
     prior : of the coefficients and the error variance: `GPrior`, `Conjugate` or `SemiConjugate`.
@@ -218,4 +220,4 @@ def posterior_probability(
         guarantee = Guarantee(unit, proved, calibration, way.basis, PROOF, notes, caution=caution)
         return Offer(guarantee, details, expected, read, draw)
 
-    return PosteriorQuestion(formula, names, public, payer, offered)
+    return PosteriorQuestion(formula, names, public, numbers, payer, offered)

@@ -112,6 +112,7 @@ def posterior_quantile(
     probability: float | Sequence[float],
     epsilon: Number,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     centre: Centre = "private",
     scale: float = 1.0,
@@ -133,6 +134,7 @@ def posterior_quantile(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, probability : a name and a probability in (0, 1), or several of either; they pair up.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
+    numbers : protected columns of numbers. A table without types, such as a CSV file, needs them declared.
     epsilon, split : the loss of all answers together, divided equally, or by shares for each coefficient that add up
         to one.
     prior : of the coefficients and the error variance: `GPrior`, `Conjugate` or `SemiConjugate`.
@@ -223,7 +225,7 @@ def posterior_quantile(
         )
         return Offer(guarantee, details, expected, read, draw)
 
-    return PosteriorQuestion(formula, names, public, payer, offered)
+    return PosteriorQuestion(formula, names, public, numbers, payer, offered)
 
 
 def check_probabilities(q: Vector, name: str = "probability") -> None:

@@ -86,13 +86,14 @@ class PosteriorQuestion(Question[Released[T]]):
     Attributes
     ----------
     coefficients : the names asked about, as R writes them.
-    public : the columns that are declared public.
+    public, numbers : the columns that are declared public, and protected numbers.
     offered : makes the offer from public facts, for an account that protects this unit.
     """
 
     formula: str
     coefficients: tuple[str, ...]
     public: Sequence[str]
+    numbers: Sequence[str]
     payer: Payer
     offered: Callable[[Known, Unit], Offer[AnyFrame, Any, T]]
 
@@ -115,7 +116,8 @@ class PosteriorQuestion(Question[Released[T]]):
     def offer(self, data: Any) -> Offer[None, Any, T]:
         """The offer for these data. It reads the number of rows and the levels of public columns."""
         account = self.payer.account
-        known = public_facts(self.formula, data, self.coefficients, public=self.public, account=account)
+        roles: dict[str, Any] = {"public": self.public, "numbers": self.numbers}
+        known = public_facts(self.formula, data, self.coefficients, **roles, account=account)
         return self.offered(known, AnyRow() if account is None else account.unit).on(known.frame)
 
     def release(self, data: Any) -> Released[T]:

@@ -3,8 +3,8 @@
 Formulas are those of `discreet.formula` without random terms. Functions that learn from all rows (center, scale,
 poly, bs, ns, log_size, size_class) are refused: through them one row would touch every part, and the proof would
 fail. The levels of categories are taken from the data and are public, so such columns must be declared; all others
-are numbers. Nothing else in a row can cause an error or a warning. A row with an entry that is missing, infinite,
-beyond 1e100, or a logarithm that does not exist counts as a row of zeros and has no effect.
+are numbers, by their type or by declaration. Nothing else in a row can cause an error or a warning. A row with an entry
+that is missing, infinite, beyond 1e100, or a logarithm that does not exist counts as a row of zeros and has no effect.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from discreet.bayes.doubts import Carried
 from discreet.errors import DataError, FormulaError
 from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
+from discreet.formula.roles import Roles
 from discreet.formula.rows import ModelRows, encode, given_order, plan, refuse_decimals, refuse_empty, values_of
 from discreet.frames import open_frame
 from discreet.privacy.columns import declared, refuse_undeclared, taken
@@ -147,11 +148,13 @@ def public_facts(
     coefficients: Sequence[str] = (),
     *,
     public: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     account: Account | None = None,
 ) -> Known:
     """The public facts about the columns of `formula` in a frame, a mapping of columns or a file.
 
-    `public` names the columns whose levels everybody may know; they alone are read. `coefficients` are refused before
+    `public` names the columns whose levels everybody may know; they alone are read. `numbers` are protected columns of
+    numbers; a table without types needs them declared. `coefficients` are refused before
     that if no level of any category could give them. Columns that `account` has seen in another role are refused too.
     """
     model = fixed_formula(formula)
@@ -159,25 +162,24 @@ def public_facts(
     known = declared_in(model, public, unit)
     if account is not None:
         account.compare(taken(unit, known, model.columns))
-    frame = open_frame(
-        data,
-        readings=dict.fromkeys([column for column in model.columns if column not in known], "number"),
-        ordered=True,
-    )
+    roles = Roles(known, numbers)
+    roles.refuse_unknown(model, data)
+    frame = open_frame(data, readings=roles.readings(model), ordered=True)
+    roles.refuse_types(model, frame.collect_schema())
     layout = plan(frame, model)
     refuse_undeclared(layout.coded, known, why=PUBLISHED)
     refuse_decimals(frame, layout)
     refuse_unknown(coefficients, layout)
     rows, levels = _levels(frame, layout)
     names = Design.of(layout, {}, levels).names
-    numbers = any(piece.monomial.atoms for piece in layout.fixed)
-    longest = None if numbers else len(layout.fixed)
+    measured = any(piece.monomial.atoms for piece in layout.fixed)
+    longest = None if measured else len(layout.fixed)
     return Known(rows, names, known, model.columns, longest, layout, levels, frame)
 
 
-def regression(formula: str, data: Any, *, public: Sequence[str] = ()) -> Regression:
+def regression(formula: str, data: Any, *, public: Sequence[str] = (), numbers: Sequence[str] = ()) -> Regression:
     """The rows of a regression, at once."""
-    known = public_facts(formula, data, public=public)
+    known = public_facts(formula, data, public=public, numbers=numbers)
     return known.read(known.frame)
 
 

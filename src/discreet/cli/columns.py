@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.schema import Schema
+from discreet.schema import Label, Schema
 
 PANEL = "Which column is what"
 
@@ -48,6 +48,10 @@ Workplaces: TypeAlias = Annotated[
 Workers: TypeAlias = Annotated[
     Path | None, typer.Option(help="A separate file: the workers' attributes.", rich_help_panel=PANEL)
 ]
+Unused: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="A column that no statistic reads; '*' for all others.", rich_help_panel=PANEL),
+]
 AllowMultiple: TypeAlias = Annotated[
     bool,
     typer.Option("--allow-multiple", help="A worker may have jobs at several establishments.", rich_help_panel=PANEL),
@@ -58,6 +62,29 @@ MostJobs: TypeAlias = Annotated[
 ]
 
 
+Quarters: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="For job histories: all quarters in their order.", rich_help_panel=PANEL),
+]
+Time: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="For job histories: the column of quarters.", rich_help_panel=PANEL)
+]
+
+
+def listed(quarters: str | None, source: str, time: str) -> list[Label] | None:
+    """The quarters of an option, as numbers where the type of their column is one."""
+    from discreet.frames import open_frame
+    from discreet.scans import is_csv
+
+    if quarters is None:
+        return None
+    named = [quarter.strip() for quarter in quarters.split(",")]
+    if is_csv(source) or not all(map(str.isdecimal, named)):
+        return [*named]
+    kind = open_frame(source).collect_schema().get(time)
+    return [int(each) for each in named] if kind is not None and kind.is_integer() else [*named]
+
+
 def given_schema(
     file: Path | None,
     *,
@@ -66,18 +93,20 @@ def given_schema(
     size: str | None,
     workplace_attributes: list[str] | None,
     worker_attributes: list[str] | None,
+    unused: list[str] | None = None,
 ) -> Schema | None:
     """The schema of a file or of the options; None where neither says anything."""
     roles = {"establishment": establishment, "worker": worker, "size": size}
     named: dict[str, Any] = {role: column for role, column in roles.items() if column is not None}
-    attributes = workplace_attributes or worker_attributes
+    attributes = workplace_attributes or worker_attributes or unused
     if file is not None:
         if named or attributes:
             raise typer.BadParameter("--schema says what each column is. Leave the other options out, or the file.")
         return Schema.read(file)
     if not (named or attributes):
         return None
-    return Schema(workplace_attributes or [], dict(map(_domain, worker_attributes or [])), **named)
+    domains = dict(map(_domain, worker_attributes or []))
+    return Schema(workplace_attributes or [], domains, unused=unused or (), **named)
 
 
 def _domain(text: str) -> tuple[str, list[str]]:

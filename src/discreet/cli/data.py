@@ -43,17 +43,19 @@ def check(
     size: columns.Size = None,
     workplace_attribute: columns.WorkplaceAttributes = None,
     worker_attribute: columns.WorkerAttributes = None,
+    unused: columns.Unused = None,
     workplaces: columns.Workplaces = None,
     workers: columns.Workers = None,
     allow_multiple: columns.AllowMultiple = False,
     most_jobs: columns.MostJobs = None,
-    quarters: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="For job histories: all quarters in their order.")
-    ] = None,
-    time: Annotated[str, typer.Option(metavar="COLUMN", help="For job histories: the column of quarters.")] = "quarter",
+    quarters: columns.Quarters = None,
+    time: columns.Time = "quarter",
     response: Annotated[str | None, typer.Option(metavar="COLUMN", help="For a model: the protected column.")] = None,
     public: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="For a model: a column that everybody may know.")
+    ] = None,
+    number: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="For a posterior summary: a protected column of numbers.")
     ] = None,
     bounds: Annotated[
         tuple[str, str] | None, typer.Option(metavar="LOW HIGH", help="For a model: the range of responses.")
@@ -80,14 +82,16 @@ def check(
                 size=size,
                 workplace_attributes=workplace_attribute,
                 worker_attributes=worker_attribute,
+                unused=unused,
             ),
             workplaces=workplaces,
             workers=workers,
             allow_multiple=most_jobs or allow_multiple,
-            quarters=None if quarters is None else [quarter.strip() for quarter in quarters.split(",")],
+            quarters=columns.listed(quarters, source, time),
             time=time,
             response=response,
             public=public or (),
+            numbers=number or (),
             bounds=bounds,
         )
         if faults is not None:

@@ -27,10 +27,13 @@ def new(
     size: columns.Size = None,
     workplace_attribute: columns.WorkplaceAttributes = None,
     worker_attribute: columns.WorkerAttributes = None,
+    unused: columns.Unused = None,
     workplaces: columns.Workplaces = None,
     workers: columns.Workers = None,
     allow_multiple: columns.AllowMultiple = False,
     most_jobs: columns.MostJobs = None,
+    quarters: columns.Quarters = None,
+    time: columns.Time = "quarter",
     response: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The protected column.", rich_help_panel=MODEL)
     ] = None,
@@ -70,6 +73,7 @@ def new(
         size=size,
         workplace_attributes=workplace_attribute,
         worker_attributes=worker_attribute,
+        unused=unused,
     )
     bound = most_jobs or allow_multiple
     if response is not None and declared is not None:
@@ -88,6 +92,8 @@ def new(
             workplaces=None if workplaces is None else str(workplaces),
             workers=None if workers is None else str(workers),
             allow_multiple=bound,
+            quarters=columns.listed(quarters, source, time),
+            time=time,
             alpha=alpha,
             response=response or "",
             public=public or (),
@@ -122,6 +128,31 @@ def join(
 
     written = join_plans(plans, out)
     typer.echo(f"{written} has all of them.\nNext: discreet check {shlex.quote(str(written))}")
+
+
+def declare(
+    path: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml; it is changed.")],
+    public: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Of rows: a column that everybody may know.")
+    ] = None,
+    number: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Of rows: a protected column of numbers.")
+    ] = None,
+    unused: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Of jobs: a column that no statistic reads; '*' for all others."),
+    ] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="The source, where the plan has several.")] = None,
+) -> None:
+    """Declare what columns of a plan's data are, in the plan. No request changes: what was paid for is found again.
+
+    Example: `discreet plan declare plan.toml --unused remarks`
+    """
+    from discreet.plan.declared import declare as declared
+
+    roles = {"public": public or (), "numbers": number or (), "unused": unused or ()}
+    lines = declared(path, roles, source=source)
+    typer.echo("\n".join([f"{path} has:" if lines else f"{path} needs no more.", *(f"  {line}" for line in lines)]))
 
 
 def _types(source: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from discreet.cli.faults import faults_as_json
-from discreet.cli.new_plan import join, new
+from discreet.cli.new_plan import declare, join, new
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ plan = typer.Typer(
 
 plan.command()(new)
 plan.command()(join)
+plan.command()(declare)
 
 
 @plan.command()

@@ -7,6 +7,6 @@ sql       MariaDB, MySQL and files of SQLite, by SQLAlchemy
 """
 
 from discreet.databases.address import Address, SomeColumns, is_address, is_sqlite
-from discreet.databases.moment import copied, fingerprints, one_moment
+from discreet.databases.moment import copied, fingerprints, names_in, one_moment
 
-__all__ = ["Address", "SomeColumns", "copied", "fingerprints", "is_address", "is_sqlite", "one_moment"]
+__all__ = ["Address", "SomeColumns", "copied", "fingerprints", "is_address", "is_sqlite", "names_in", "one_moment"]

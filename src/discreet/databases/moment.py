@@ -43,6 +43,11 @@ class Moment:
                 self.copies[key] = _fetch(self._connection(address), address, columns)
         return self.copies[key]
 
+    def names(self, address: Address) -> list[str]:
+        """The names of all columns of the table; no row is read."""
+        with _explained(address):
+            return [*_driver(address).columns_of(self._connection(address), address)]
+
     def _connection(self, address: Address) -> Any:
         server = _of(address, table="")
         if server not in self.connections:
@@ -97,6 +102,14 @@ def copied(table: str | Address, columns: Sequence[str] | None = None) -> str:
         moment = _MOMENT.get()
         assert moment is not None
         return _path(moment.copy(address, columns))
+
+
+def names_in(table: str | Address) -> list[str]:
+    """The names of all columns of the table at an address."""
+    with one_moment(keep=True):
+        moment = _MOMENT.get()
+        assert moment is not None
+        return moment.names(table if isinstance(table, Address) else Address.of(table))
 
 
 def fingerprints() -> dict[str, str]:

@@ -38,7 +38,7 @@ def _server(address: Address) -> str:
 @contextmanager
 def rows(connection: Any, address: Address, columns: Sequence[str] | None) -> Iterator[pa.RecordBatchReader]:
     """The table in a stream, of these columns as far as they are there."""
-    found = _columns(connection, address)
+    found = columns_of(connection, address)
     chosen = {name: kind for name, kind in found.items() if columns is None or name in columns} or found
     listed = ", ".join(_selected(name, kind) for name, kind in chosen.items())
     with connection.cursor() as cursor:
@@ -62,7 +62,7 @@ ORDER BY 1 LIMIT 50
 PLAIN = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "date", "character varying")
 
 
-def _columns(connection: Any, address: Address) -> dict[str, str]:
+def columns_of(connection: Any, address: Address) -> dict[str, str]:
     """The columns of a table with their types."""
     name = _quoted(address.table).replace("'", "''")
     found = {row["name"]: row["kind"] for row in _answer(connection, _KINDS.format(table=f"'{name}'"))}

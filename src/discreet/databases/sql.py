@@ -108,14 +108,9 @@ def _greeted(login: dict[str, Any]) -> Any:
 def rows(connection: Any, address: Address, columns: Sequence[str] | None) -> Iterator[pa.RecordBatchReader]:
     """The table in a stream, of these columns as far as they are there."""
     import pyarrow as pa
-    import sqlalchemy
 
     schema, _, table = address.table.rpartition(".")
-    inside = sqlalchemy.inspect(connection)
-    try:
-        found = {each["name"]: each["type"] for each in inside.get_columns(table, schema or None)}
-    except sqlalchemy.exc.NoSuchTableError:
-        raise no_table(address, sorted([*inside.get_table_names(), *inside.get_view_names()])[:50]) from None
+    found = columns_of(connection, address)
     _refuse_without_moment(connection, address, schema, table)
     chosen = {name: kind for name, kind in found.items() if columns is None or name in columns} or found
     quote = connection.dialect.identifier_preparer.quote_identifier
@@ -127,6 +122,18 @@ def rows(connection: Any, address: Address, columns: Sequence[str] | None) -> It
     with streaming.exec_driver_sql(f"SELECT {listed} FROM {place}") as result:
         batches = (_batch(batch, kinds, address) for batch in result.partitions(BATCH))
         yield pa.RecordBatchReader.from_batches(kinds, batches)
+
+
+def columns_of(connection: Any, address: Address) -> dict[str, Any]:
+    """The columns of a table with their types."""
+    import sqlalchemy
+
+    schema, _, table = address.table.rpartition(".")
+    inside = sqlalchemy.inspect(connection)
+    try:
+        return {each["name"]: each["type"] for each in inside.get_columns(table, schema or None)}
+    except sqlalchemy.exc.NoSuchTableError:
+        raise no_table(address, sorted([*inside.get_table_names(), *inside.get_view_names()])[:50]) from None
 
 
 def _batch(batch: Sequence[Any], kinds: pa.Schema, address: Address) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 document      the text, and on which line each key is
 starter       a first plan for somebody's own table, from what its owner declares
 joined        plans of one source each as one plan of several
+declared      roles of columns written into a plan that is there
 source        one confidential source: what its tables may hold
 shape         what a plan may hold
 values        what a single value of a plan may be

@@ -12,6 +12,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
     used = {column for release in models for column in _columns(release)} | {*getattr(source.tables.unit, "by", ())}
     counts = len(models) < len(source.releases)
     return {
-        "schema": source.schema().to_dict() if counts else None,
+        "schema": replace(source.schema(), unused=()).to_dict() if counts else None,
         "public_list": counts and has_public_list(source),
         "allow_multiple": whole["data"]["allow_multiple"],
         **({key: whole["data"][key] for key in ("quarters", "time")} if source.tables.data.quarters else {}),

@@ -248,6 +248,9 @@ def check(file: PlanFile) -> PlanCheck:
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
     faults += public_lookups(file, waiting)
+    jobs = {request.source.name for request in asked if isinstance(request, CountRequest | FlowRequest)}
+    for name in waiting:
+        faults += data[name].unnamed() if name in jobs and not gone[name] else []
     missing = [fault for name in waiting for fault in gone[name]]
     if (failed := unopened()) is not None:
         missing += [replace(fault, place=("engine", "master")) for fault in failed.faults]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet.databases import Address, is_address
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault, Place
-from discreet.frames import count_if, tally
+from discreet.frames import called, count_if, tally
 from discreet.hierarchy import Hierarchy
 from discreet.histories import Histories, read_histories
 from discreet.jobs import Jobs, read_jobs
@@ -23,12 +23,15 @@ from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
 from discreet.release.files import MANIFEST
+from discreet.scans import folder_of, tables_in
 from discreet.stamps import files_of
 from discreet.tables.cells import Cells
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
+from discreet.unnamed import names_of, unnamed
 
 if TYPE_CHECKING:
+    from discreet.delimited import Reading
     from discreet.engines import Engine
     from discreet.frames import Frame
 
@@ -56,10 +59,10 @@ class Confidential:
         """The engine that computes, if it is not the one of this process."""
         return engine_of(self.source.file)
 
-    def table(self, numbers: Iterable[str]) -> Any:
-        """The rows that models and summaries are of, in the plan's engine; `numbers` are columns to be read as such."""
+    def table(self, readings: Mapping[str, Reading]) -> Any:
+        """The rows that models and summaries are of, in the plan's engine."""
         path, engine = self.path, self.engine
-        return path if engine is None else engine.read(path, name="data", readings=dict.fromkeys(numbers, "number"))
+        return path if engine is None else engine.read(path, name="data", readings=readings)
 
     def refuse_collection(self, table: Frame, columns: Iterable[str]) -> None:
         """Refuse rows that would have to come from a cluster to this machine, where they are too many."""
@@ -107,6 +110,22 @@ class Confidential:
             self.source.file.document.refuse(list(self._unlabelled_twins(self._histories.jobs)))
         return self._histories
 
+    def unnamed(self) -> list[Fault]:
+        """The fault of columns of jobs without a role, by their names; what cannot be opened, a run refuses."""
+        data, engine = self.source.tables.data, self.engine
+        with suppress(DiscreetError, OSError, ValueError):  # Arrow's failures are of these
+            path: Any = self.path
+            if (folder := folder_of(path)) is not None and folder == Path(path):
+                path = tables_in(folder, None, None)[0]
+            found = names_of(path) if engine is None else engine.read(path, name="jobs").collect_schema().names()
+            schema = self.source.schema()
+            if not {*schema.keys} <= {*found}:
+                return []  # names that are written otherwise are told by who opens the rows
+            others = [column for column in found if not (data.quarters and column == data.time)]
+            faults = unnamed(schema, others, name=called(path, "jobs"))
+            return [replace(fault, place=self._place(fault)) for fault in faults]
+        return []
+
     @contextmanager
     def _blaming(self) -> Iterator[None]:
         """Refuse what is wrong with the data at the keys that name them."""
@@ -135,6 +154,8 @@ class Confidential:
         about, _, name = (fault.about or "").partition(".")
         if about == "hierarchy" and name in self.source.tables.hierarchy:
             return self.source.place("hierarchy", name)
+        if about == "schema":
+            return self.source.place("data", about)
         return self.source.place("data", about if about in self.source.tables.data.model_fields_set else "source")
 
     def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:

@@ -6,20 +6,21 @@ from contextlib import suppress
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.frames import count_if, tally
+from discreet.frames import count_if, open_frame, tally
 from discreet.jobs import Jobs
 from discreet.plan.confidential import Confidential
 from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.shape import ModelSection
+from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.twins import twins
 from discreet.privacy.units import Groups, Rows
 from discreet.row_checks import at_the_cap
+from discreet.unnamed import periods
 from discreet.voices import PLAN
 
 
 class OwnerRefusal(str):
-    """A finding for which a run would refuse these data."""
+    """A finding for which a run would refuse these data, or publish nothing of what they say."""
 
     __slots__ = ()
 
@@ -38,23 +39,38 @@ def _notes(source: PlanSource) -> list[str]:
     if not isinstance(unit, Rows | Groups):
         try:
             if not source.tables.data.quarters:
-                return _cut(data.jobs())
+                return [*_cut(data.jobs()), *_periods(data)]
             empty = data.histories().quarters_without_rows()
         except DiscreetError as error:
             return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
+    from discreet.formula.formula import read_formula
     from discreet.lmm.private.owner import look
 
     models = [release for release in source.releases if isinstance(release, ModelSection)]
+    formulas = [release.formula for release in source.releases if isinstance(release, PosteriorSection)]
+    named = {column for text in formulas for column in read_formula(text, needs_random=False).columns}
+    public = source.tables.data.public
+    numbers = sorted(named - {*public, *unit.responses})
     asked: Any = {
-        "public": source.tables.data.public,
+        "public": public,
+        "numbers": numbers,
         "bounds": (unit.lower, unit.upper),
         "lagged": [column for model in models for column in model.lagged],
         "outcomes": any(model.family == "binomial" for model in models),
     }
-    return [
-        str(note) for response in unit.responses for note in look(data.table([response]), response=response, **asked)
-    ]
+    table = data.table(dict.fromkeys([*unit.responses, *numbers], "response"))
+    notes = [note for response in unit.responses for note in look(table, response=response, **asked)]
+    return list(dict.fromkeys(OwnerRefusal(note) if note.fault else str(note) for note in notes))
+
+
+def _periods(data: Confidential) -> list[str]:
+    """Unused columns by which rows of one job differ: they may be periods."""
+    if data.engine is not None or not (schema := data.source.schema()).unused:
+        return []
+    frame = open_frame(data.path)
+    idle = schema.idle(frame.collect_schema())
+    return [fault.said(PLAN) for fault, rows in periods(frame, schema, idle) if rows is not None]
 
 
 def _cut(jobs: Jobs) -> list[str]:

@@ -126,8 +126,9 @@ def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:
         listed, several = has_public_list(source), source.tables.data.allow_multiple
         jobs[source.name] = without_data(schema, listed=listed, allow_multiple=several)
         yield from _label_faults(source, schema)
-    if source.tables.data.public and True not in kinds:
-        yield Fault(source.place("data", "public"), _NO_DESIGN)
+    for key in ("public", "numbers"):
+        if getattr(source.tables.data, key) and True not in kinds:
+            yield Fault(source.place("data", key), _NO_DESIGN)
 
 
 def trial(source: PlanSource) -> Account:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.databases import one_moment
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
@@ -45,6 +45,9 @@ from discreet.release.alarms import kept
 from discreet.release.known_data import Content, Fingerprint, content_of, content_of_rows
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
+
+if TYPE_CHECKING:
+    from discreet.delimited import Reading
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -263,7 +266,7 @@ def _read(
 
 def _rows_of(requests: Sequence[SummaryRequest], data: Confidential) -> Fingerprint | None:
     """How the rows of models are recognised: by the responses that they are asked about."""
-    responses = dict.fromkeys(request.response for request in requests)
+    responses: dict[str, Reading] = dict.fromkeys([request.response for request in requests], "response")
     found = [content_of_rows(data.table(responses), response) for response in responses]
     there = [each for each in found if each is not None]
     return reduce(or_, there) if there else None

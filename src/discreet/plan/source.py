@@ -72,6 +72,7 @@ class Columns(Section):
     magnitudes: dict[str, MagnitudeSection] = Field(
         default_factory=dict, description="Columns of amounts, such as pay, each with the most that one worker adds."
     )
+    unused: Attributes = Field((), description="The other columns of the table, which no statistic reads.")
 
     def schema_of_jobs(self) -> Schema:
         return Schema.of(self.model_dump(exclude_none=True))
@@ -105,6 +106,9 @@ class Data(Section):
     )
     public: Attributes = Field(
         (), description="For models and posterior summaries: the columns that everybody may know, e.g. ['county']."
+    )
+    numbers: Attributes = Field(
+        (), description="For posterior summaries of a CSV file: the protected columns of numbers, e.g. ['age']."
     )
     allow_multiple: TruthOrNumber = Field(
         False, description="Whether a worker may have jobs at several establishments: true, or at how many at most."

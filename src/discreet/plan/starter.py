@@ -10,17 +10,19 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discreet.databases import is_address
 from discreet.errors import PlanError
-from discreet.frames import called, collect, open_frame
+from discreet.frames import called, collect, open_frame, refuse
+from discreet.histories import history_faults
 from discreet.ledger import Period
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
 from discreet.row_checks import refuse_values_for_names
-from discreet.schema import Label, Schema
+from discreet.schema import REST, Label, Schema
+from discreet.unnamed import periods
 
 LISTED = 30
 """Values of a public column that are offered for labels; with more it is no list that people label."""
@@ -35,6 +37,7 @@ class Wish:
     source : the table.
     schema : which column of jobs is what; None for rows of a model.
     workplaces, workers, allow_multiple : as in `read_jobs`.
+    quarters, time : of job histories, all quarters in their order and the column that has them.
     alpha : the share by which a workforce may grow unnoticed.
     response, bounds, public, formula : of a model: what is protected, where it lies, what is known, what is fitted.
     epsilon : of the whole budget.
@@ -47,6 +50,8 @@ class Wish:
     workplaces: str | None = None
     workers: str | None = None
     allow_multiple: bool | int = False
+    quarters: Sequence[Label] | None = None
+    time: str = "quarter"
     alpha: str = "0.1"
     response: str = ""
     bounds: tuple[str, str] = ("0", "1")
@@ -73,10 +78,22 @@ def write_plan(path: str | Path, wish: Wish) -> Path:
         raise PlanError(
             f"There is no folder {str(path.parent)!r}.", "A plan lies in one.", "Make it first.", about="out"
         )
-    text = "\n".join(_rows(path, wish) if wish.schema is None else _jobs(path, wish, wish.schema)) + "\n"
+    if wish.quarters is not None:
+        refuse(history_faults(wish.quarters, wish.schema, wish.time))
+    lines = _rows(path, wish) if wish.schema is None else _jobs(path, wish, _without_periods(wish, wish.schema))
+    text = "\n".join(lines) + "\n"
     read_plan(path, text.encode())
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _without_periods(wish: Wish, schema: Schema) -> Schema:
+    """The schema with all other columns as unused, after none was found that may be a period."""
+    frame = open_frame(wish.source, readings=schema.readings([wish.source]))
+    time = None if wish.quarters is None else wish.time
+    others = schema.unnamed(column for column in frame.collect_schema() if column != time)
+    refuse((fault for fault, _ in periods(frame, schema, others, time=time)), about="source")
+    return replace(schema, unused=(*schema.unused, REST)) if others else schema
 
 
 def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
@@ -94,13 +111,18 @@ def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
         bound = bound if wish.allow_multiple is True else f"a worker has jobs at {wish.allow_multiple} at most"
         yield f"allow_multiple = {json.dumps(wish.allow_multiple)}    # {bound}"
     yield from _period(wish)
-    yield from ("", "[data.schema]    # which column is what; a column that is not named is not used")
+    if wish.quarters is not None:
+        yield f"quarters = {_list(wish.quarters)}    # all of them, in their order"
+        yield f"time = {_text(wish.time)}    # the column that has them"
+    yield from ("", "[data.schema]    # which column is what")
     yield f"establishment = {_text(schema.establishment)}{_typed(wish, schema.establishment)}"
     if schema.size is not None:
         yield f"size = {_text(schema.size)}    # a row's number of jobs"
     elif schema.worker is not None:
         yield f"worker = {_text(schema.worker)}{_typed(wish, schema.worker)}"
     yield f"workplace_attributes = {_list(schema.workplace_attributes)}    # everybody may know these"
+    if schema.unused:
+        yield f"unused = {_list(schema.unused)}    # no statistic reads these; none says of which period a row is"
     yield from ("", "[data.schema.worker_attributes]    # confidential; only what each can be is public, in this order")
     yield from (f"{_key(name)} = {_list(domain)}" for name, domain in schema.worker_attributes.items())
     for name, found in levels.items():
@@ -114,10 +136,14 @@ def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
     )
     yield from _budget(wish)
     by = list(schema.workplace_attributes)
-    yield from _release(
-        "jobs", wish, f"by = {_list(by)}    # one count for each establishment cell; fewer mean less noise"
-    )
-    if schema.worker_attributes:
+    if wish.quarters is not None:
+        yield from _release(
+            "changes", wish, f"quarters = {_list(wish.quarters)}    # each, and what changed", f"by = {_list(by)}"
+        )
+    else:
+        counted = f"by = {_list(by)}    # one count for each establishment cell; fewer mean less noise"
+        yield from _release("jobs", wish, counted)
+    if schema.worker_attributes and wish.quarters is None:
         first = next(iter(schema.worker_attributes))
         yield from (
             "",
@@ -187,10 +213,10 @@ def _amounts(wish: Wish) -> Iterator[str]:
         yield f"per_{each} = {_number(wish.per_period)}    # what releases about one {each} may cost together"
 
 
-def _release(name: str, wish: Wish, what: str) -> Iterator[str]:
-    kind = "count" if wish.schema is not None else "model"
+def _release(name: str, wish: Wish, *what: str) -> Iterator[str]:
+    kind = "model" if wish.schema is None else "count" if wish.quarters is None else "changes"
     yield from ("", "[[release]]", f"name = {_text(name)}    # a folder of the output and a line of the ledger")
-    yield from (f"kind = {_text(kind)}", what)
+    yield from (f"kind = {_text(kind)}", *what)
     half = exact(wish.epsilon, name="epsilon") / 2
     half = min(half, exact(wish.per_period, name="per_period")) if wish.per_period else half
     told = shown(half) if exact(shown(half), name="epsilon") == half else str(half)

@@ -18,6 +18,7 @@ from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
 from discreet.plan.shape import ModelSection, PosteriorSection, as_first_written
 from discreet.plan.sheets import refuse_long
+from discreet.plan.source import Data
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
@@ -80,8 +81,13 @@ class SummaryRequest:
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
-        model, public = self.model, self.source.tables.data.public
-        table = data.table([column for column in model.columns if column not in public])
+        from discreet.formula.roles import Roles
+
+        declared = self.source.tables.data
+        model, roles = self.model, Roles(declared.public, declared.numbers)
+        if isinstance(self.release, PosteriorSection):
+            roles.refuse_unknown(model, data.path)  # an engine would tell the types that it found
+        table = data.table(roles.readings(model))
         if data.engine is not None and self._needs_rows(table, model):
             data.refuse_collection(table, model.columns)
         found = self.offered(table)
@@ -192,9 +198,9 @@ def summary_request(source: PlanSource, release: PosteriorSection | ModelSection
             remedy="Use [unit] kind = 'rows' with lower, upper and response, for a source of its own.",
             about="kind",
         )
-    declared = source.tables.data.public
+    declared = source.tables.data
     if isinstance(release, ModelSection):
-        guarantee, public, offered = _model(release, declared, account, unit)
+        guarantee, public, offered = _model(release, declared.public, account, unit)
     else:
         assert isinstance(unit, Rows)
         guarantee, public, offered = _posterior(release, declared, account, unit)
@@ -232,7 +238,7 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
     return guarantee, request.public, question.offer
 
 
-def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
+def _posterior(release: PosteriorSection, declared: Data, account: Account, unit: Rows) -> Made:
     from discreet.bayes.interval import posterior_interval
     from discreet.bayes.probability import posterior_probability
     from discreet.bayes.quantile import posterior_quantile
@@ -240,14 +246,14 @@ def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Acco
     from discreet.bayes.spending import PROOF, public_note
 
     _refuse_repeated(release)
-    columns = declared_in(fixed_formula(release.formula), public, unit)
+    columns = declared_in(fixed_formula(release.formula), declared.public, unit)
     at, scale, asked = (
         [float(value) for value in release.at],
         float(release.scale),
         (release.formula, release.coefficient),
     )
-    common: dict[str, Any] = {"epsilon": release.epsilon, "public": public, "partitions": release.partitions}
-    common["account"] = account
+    common: dict[str, Any] = {"epsilon": release.epsilon, "partitions": release.partitions, "account": account}
+    common |= {"public": declared.public, "numbers": declared.numbers}
     question: Question[Any]
     if release.summary == "probability":
         question = posterior_probability.ask(*asked, at=at, **common)

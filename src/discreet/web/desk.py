@@ -54,6 +54,7 @@ class DataSource(_Settings):
     columns: Columns | None = Field(None, alias="schema")
     allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = False
     public: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     quarters: Annotated[tuple[str, ...], AfterValidator(different)] = ()
     time: str = "quarter"
     period: PeriodName | None = None
@@ -269,8 +270,9 @@ class Desk:
             data |= {"quarters": list(source.quarters), "time": source.time}  # type: ignore[dict-item]
         if source.period is not None:
             data["period"] = source.period
-        if source.public:
-            data["public"] = list(source.public)  # type: ignore[assignment]
+        for key in ("public", "numbers"):
+            if columns_of := getattr(source, key):
+                data[key] = list(columns_of)  # type: ignore[assignment]
         declared = loss(epsilon=source.epsilon, delta=source.delta)
         total = book_at(self.ledger).total(source.dataset, declared)
         budget: dict[str, Any] = {name: str(amount) for name, amount in total.amounts.items()}

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -176,18 +177,25 @@ def check_source(
     schema: dict[str, Any] | None = None,
     allow_multiple: bool | int = False,
     public: Any = (),
+    numbers: Any = (),
     unit: dict[str, str] | None = None,
+    empty: Any = (),
 ) -> list[str]:
     """The declarations that the rows of a table do not meet; no value and no number of rows."""
     try:
         if unit is None:
+            from discreet.frames import open_frame
             from discreet.jobs import read_jobs
+            from discreet.schema import Schema
+            from discreet.unnamed import periods
 
             read_jobs(path, schema=schema, allow_multiple=allow_multiple)
-            return []
+            known = replace(Schema.of(schema or {}), unused=())
+            return [fault.said(FORM) for fault, _ in periods(open_frame(path), known, list(empty))]
         from discreet.lmm.private.owner import look
 
-        found = look(path, response=unit["response"], public=public, bounds=(unit["lower"], unit["upper"]))
+        bounds = (unit["lower"], unit["upper"])
+        found = look(path, response=unit["response"], public=public, numbers=numbers, bounds=bounds)
         return [note.words for note in found]
     except DiscreetError as error:
         return [fault.said(FORM) for fault in error.faults] or [error.said(FORM)]

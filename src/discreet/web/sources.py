@@ -12,6 +12,7 @@ import secrets
 import shutil
 import time
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -41,10 +42,10 @@ KEPT_SECONDS = 24 * 3600
 
 MOST_FILES, MOST_COLUMNS, LONGEST = 200, 200, 400
 ROLES = {
-    "jobs": ("", "establishment", "worker", "workplace", "kind"),
-    "rows": ("", "response", "public"),
+    "jobs": ("", "establishment", "worker", "workplace", "kind", "unused"),
+    "rows": ("", "response", "public", "numbers"),
 }
-"""The possible roles of a column, by the kind of the source; empty: not used."""
+"""The possible roles of a column, by the kind of the source; empty: not used, if it does not look like a period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
         "worker": workers[0],
         "workplace_attributes": roles.get("workplace", []),
         "worker_attributes": domains,
+        "unused": [*roles.get("unused", []), *roles.get("", [])],
     }
     most = form.multiple or "1"
     if not (most.isascii() and most.isdigit() and 1 <= len(most) <= 4 and int(most) >= 1):
@@ -218,7 +220,7 @@ def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
             about="response",
         )
     unit = {"kind": "rows", "lower": form.lower, "upper": form.upper, "response": response[0]}
-    return {"public": roles.get("public", []), "unit": unit}
+    return {"public": roles.get("public", []), "numbers": roles.get("numbers", []), "unit": unit}
 
 
 def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
@@ -236,15 +238,20 @@ def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
         )
 
 
-def faults(desk: Desk, source: DataSource) -> list[str]:
-    """The declarations that the rows do not meet, in words for the person responsible for the data."""
+def faults(desk: Desk, source: DataSource, *, empty: Sequence[str] = ()) -> list[str]:
+    """The declarations that the rows do not meet, in words for the person responsible for the data.
+
+    Columns whose role was left `empty` may be no periods.
+    """
     schema = desk.schema(source)
     arguments: dict[str, Any] = {"path": str(desk.folder / source.path)}
     if schema is not None:
         arguments |= {"schema": schema.to_dict(), "allow_multiple": source.allow_multiple}
+        arguments["empty"] = list(empty)
     else:
         unit = source.unit.model_dump(mode="json")
-        arguments |= {"public": list(source.public), "unit": {key: str(unit[key]) for key in ("lower", "upper")}}
+        arguments |= {"public": list(source.public), "numbers": list(source.numbers)}
+        arguments |= {"unit": {key: str(unit[key]) for key in ("lower", "upper")}}
         arguments["unit"]["response"] = next(iter(source.unit.unit().responses))  # type: ignore[union-attr]
     found: list[str] = confined("check_source", arguments)
     return found

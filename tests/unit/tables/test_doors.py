@@ -99,7 +99,7 @@ def test_the_way_to_several_tables_is_told() -> None:
 
 def test_establishments_without_jobs_are_in_the_table_too() -> None:
     """The cells are those of establishments in the table, also where they have no jobs."""
-    schema = Schema.of({**SCHEMA.to_dict(), "size": "n"})
+    schema = Schema.of({**SCHEMA.to_dict(), "size": "n", "unused": ["worker"]})
     jobs = dc.read_jobs({**ROWS, "n": [3, 2, 0]}, schema=schema)
     query = dc.Session(jobs, **OPEN).count("place")
     assert len(query.release(epsilon=1).counts) == 2

@@ -22,6 +22,7 @@ noisy        the restricted likelihood of noisy sums
 notes        what a reader of private estimates should know of them
 offers       a private model that was asked for, as an offer: by noisy sums, or by blocks of the rows
 owner        the owner's own look at the data, before a release and outside of it: what a release must not say
+owners_note  what the owner is told, with the rows that it is about
 panel        which earlier rows of its series every row has, from public columns
 paper        `method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it
 partition    random disjoint blocks of the rows, and the estimates of every block

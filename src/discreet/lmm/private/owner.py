@@ -8,15 +8,18 @@ response again and how many responses would be clipped. What comes out of here i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.frames import missing, open_frame, refuse
+from discreet.lmm.private.owners_note import MIDDLE, NOTHING, OwnersNote, without_numbers
 from discreet.privacy.losses import Number, exact
+
+if TYPE_CHECKING:
+    from discreet.delimited import Reading
 
 ALIKE = 0.999  # rank correlation, or share of the variance, from which a column is the response again
 OFTEN = 0.5  # share of a column's values that are the response of other rows
@@ -32,50 +35,31 @@ LOOKED = 20_000  # rows that are enough to see whether columns make up the respo
 COMMON = 0.2  # a value that so many rows have is no number that was made of responses
 
 
-@dataclass(frozen=True, slots=True)
-class OwnersNote:
-    """What the owner should know.
-
-    Attributes
-    ----------
-    words : without a number of rows, as people may read it who answer for the data and do not own them.
-    rows : the rows it is about, from 1 on; empty where it is about all of them.
-    of : how many rows there are.
-    """
-
-    words: str
-    rows: tuple[int, ...] = ()
-    of: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.words} ({len(self.rows):,} of {self.of:,} rows)" if self.rows else self.words
-
-
 def look(
     data: Any,
     *,
     response: str,
     public: Sequence[str],
     bounds: tuple[Number, Number],
+    numbers: Sequence[str] = (),
     lagged: Sequence[str] = (),
     outcomes: bool = False,
 ) -> list[OwnersNote]:
     """What the owner of `data` should know before a release that protects `response` and takes `public` as known.
 
-    `lagged` are columns that are known to hold earlier responses; `outcomes` says that true and false are responses.
+    `numbers` are protected columns beside the response; `lagged` are columns that are known to hold earlier responses;
+    `outcomes` says that true and false are responses.
     """
-    frame = open_frame(data, readings={response: "outcome" if outcomes else "response"}, ordered=True)
+    read: dict[str, Reading] = {**dict.fromkeys(numbers, "response"), response: "outcome" if outcomes else "response"}
+    frame = open_frame(data, readings=read, ordered=True)
     names = frame.collect_schema().names()
-    asked = (response, *public)
+    asked = (response, *public, *numbers)
     refuse(missing(name, names, name="the data", asked=asked) for name in asked if name not in names)
+    empty = [note for name in numbers for note in without_numbers(name, _numbers(_column(frame, name)), NOTHING)]
     y = _numbers(_column(frame, response))
-    if y is None or np.isfinite(y).mean() < OFTEN:
-        words = (
-            f"Column {response!r} holds no numbers in most rows: each of them would count as the middle of the bounds. "
-            "Write numbers with a decimal point, as 45.5, and nothing else in a field; binomial models read true and "
-            "false too."
-        )
-        return [OwnersNote(words) if y is None else _noted(words, ~np.isfinite(y))]
+    empty += without_numbers(response, y, MIDDLE)
+    if y is None or any(note.fault for note in without_numbers(response, y, MIDDLE)):
+        return empty
     told: list[str] = []
     found: dict[str, Vector] = {}
     levels: dict[str, Integers] = {}
@@ -94,7 +78,7 @@ def look(
     told += (
         list(_within(found, levels, y, response)) or list(_together(found, y, response)) or _pairs(found, y, response)
     )
-    return [*_outside(y, response, bounds), *map(OwnersNote, told)]
+    return [*_outside(y, response, bounds), *empty, *map(OwnersNote, told)]
 
 
 def _column(frame: Any, name: str) -> Any:
@@ -133,17 +117,13 @@ def _numbers_in(column: Any) -> Vector | None:
     return _numbers(found) if found.null_count < OFTEN * len(found) else None
 
 
-def _noted(words: str, at: Mask) -> OwnersNote:
-    return OwnersNote(words, tuple((np.flatnonzero(at) + 1).tolist()), len(at))
-
-
 def _outside(y: Vector, name: str, bounds: tuple[Number, Number]) -> Iterator[OwnersNote]:
     low, high = (float(exact(end)) for end in bounds)
-    odd, beyond = ~np.isfinite(y), np.isfinite(y) & ((y < low) | (y > high))
+    beyond = np.isfinite(y) & ((y < low) | (y > high))
     if beyond.any():
-        yield _noted(f"Some values of {name!r} lie outside [{low:g}, {high:g}] and count as the nearer end.", beyond)
-    if odd.any():
-        yield _noted(f"Some values of {name!r} are missing or no finite numbers, and count as the middle.", odd)
+        yield OwnersNote.of_rows(
+            f"Some values of {name!r} lie outside [{low:g}, {high:g}] and count as the nearer end.", beyond
+        )
 
 
 def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]) -> Iterator[str]:

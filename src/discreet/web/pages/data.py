@@ -94,7 +94,8 @@ def _added(request: Request, here: Here, keeper: Person, form: FormData) -> Resp
         if form.get("do") not in ("check", "add"):
             return _form(request, here, given)
         source = added.described(here.desk, given)
-        found = added.faults(here.desk, source)
+        empty = [name for name, role in (given.columns or {}).items() if not role]
+        found = added.faults(here.desk, source, empty=empty)
         if found or form.get("do") == "check":
             return _form(request, here, given, 409 if found else 200, faults=found)
         here.desk = added.add(here.desk, here.store, source, keeper)

@@ -32,9 +32,10 @@ from discreet.plan.flows import FlowRequest
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
-from discreet.privacy.verify import LossVerdict, verify
+from discreet.privacy.verify import verify
 from discreet.progress import Progress, silent
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT

@@ -46,12 +46,12 @@ DATACLASS = (
     "__static_attributes__ _abc_impl"
 )
 CHOICES = (
-    "amounts basis calibrate certain_alpha constants halves lacks laws name needs_delta own_constants plainer promising "
-    "proof room scaled searched stated stated_constants vector"
+    "amounts basis calibrate certain_alpha constants halves lacks laws name needs_delta own_constants plainer "
+    "promising proof room scaled searched stated stated_constants vector"
 )
 ERRORS = (
-    "ends expected_error follows half_width integer_error left_out log_likelihood mean_error mean_of most_workers reach "
-    "sizes_floor square_bound variance"
+    "ends expected_error follows half_width integer_error left_out log_likelihood mean_error mean_of most_workers "
+    "reach sizes_floor square_bound variance"
 )
 CONSTANTS = frozenset(f"{DATACLASS} {CHOICES} {ERRORS}".split())
 """What a class from outside may have of its own and still draw our noise: constants, words, errors and intervals."""

@@ -40,7 +40,7 @@ from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.defaults import default_of, paid_before
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
+from discreet.tables.mechanisms.registry import OF_AMOUNTS, basis_of, named
 from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
@@ -199,7 +199,7 @@ class CountQuery:
         notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
         loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss
         guarantee = Guarantee(
-            unit, loss, built.calibration, built.basis, built.proof, notes, private=self.account.private
+            unit, loss, built.calibration, basis_of(built), built.proof, notes, private=self.account.private
         )
         if self.magnitude is not None:
             guarantee = amounts_hidden(guarantee, self.magnitude, self.jobs.schema.magnitudes[self.magnitude])

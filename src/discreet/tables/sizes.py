@@ -18,6 +18,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Argument
+from discreet.privacy.guarantee import Basis
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
@@ -54,6 +55,7 @@ class NoisySizes(LogLaplace):
 
     name: ClassVar[str] = "noisy-sizes"
     proof: ClassVar[str] = PROOF
+    basis: ClassVar[Basis] = "proved"
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "floor")
 
     def own_constants(self) -> dict[str, Any]:

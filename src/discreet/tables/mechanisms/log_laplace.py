@@ -17,7 +17,7 @@ from discreet.noise.law import TERMS
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_log_laplace
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
@@ -44,6 +44,7 @@ class LogLaplace(Mechanism):
 
     name: ClassVar[str] = "log-laplace"
     proof: ClassVar[str] = "docs/proofs/log-laplace.md"
+    basis: ClassVar[Basis] = "proved"
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "shrink")
 

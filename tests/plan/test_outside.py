@@ -1,4 +1,4 @@
-"""What a mechanism from outside may say of itself, in every file of a release; and that nothing fails after the charge."""
+"""What a mechanism from outside may say of itself, in every file; and that nothing fails after the charge."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ Command = Callable[..., tuple[int, str, str]]
 SOURCE = EXERCISE.joinpath("power_law.py").read_text(encoding="utf-8").replace('"power-law"', '"theirs"')
 PUBLISHED = SOURCE.replace('    basis: ClassVar[Basis] = "proved"\n', "").replace("power_law.md", "trust me")
 WEAK = PUBLISHED.replace("- 1\n", "* 7\n")  # a loss of 14 at epsilon 2
+
+
+OWN_SCALE = "\n    def scale(self, largest):\n        return SmoothNoise.scale(self, largest)\n"
 
 
 @pytest.fixture
@@ -73,12 +76,12 @@ def test_proved_is_not_inherited(theirs: Callable[..., Any], session: dc.Session
         (SOURCE, "covers: other.py sha256:"),
         (SOURCE, "A proof that covers nothing."),
         (SOURCE.replace("- 1\n", "* 7\n"), "covers: theirs.py sha256:"),
-        (SOURCE + "\n    def scale(self, largest):\n        return SmoothNoise.scale(self, largest)\n", "covers: theirs.py sha256:"),
+        (SOURCE + OWN_SCALE, "covers: theirs.py sha256:"),
         (SOURCE + "\n    def draw(self, count, largest, source):\n        return count\n", "covers: theirs.py sha256:"),
         (SOURCE.replace("if p <= 2:", "if p <= 1e9:"), "covers: theirs.py sha256:"),
     ],
     ids=["no-file", "another-file", "nothing", "too-little", "own-scale", "own-draw", "refuses-all"],
-)  # fmt: skip
+)
 def test_proved_needs_a_proof_that_covers_and_a_complete_check(
     theirs: Callable[..., Any], source: str, proof: str | None
 ) -> None:
@@ -123,8 +126,7 @@ def test_every_page_says_as_published(theirs: Callable[..., Any], plan: Path, co
 
 
 def test_a_search_alone_is_not_checked(theirs: Callable[..., Any], plan: Path, command: Command) -> None:
-    own = "\n    def scale(self, largest):\n        return SmoothNoise.scale(self, largest)\n"
-    registry.register(theirs(PUBLISHED + own))
+    registry.register(theirs(PUBLISHED + OWN_SCALE))
     asked(plan)
     assert command("run", plan)[0] == 0
     found = {one.subject: one for one in reviewer.verify_bundle(plan.parent / "out" / "bundle.zip")}
@@ -170,7 +172,7 @@ def sourceless() -> Any:
     """A class as a notebook or `python -c` has it."""
     module = types.ModuleType("nowhere")
     sys.modules["nowhere"] = module
-    exec(compile(PUBLISHED, "<input>", "exec"), vars(module))  # noqa: S102
+    exec(compile(PUBLISHED, "<input>", "exec"), vars(module))
     return vars(module)["PowerLaw"]
 
 
@@ -193,8 +195,13 @@ CASES = [(name, lost) for name in registry.names() for lost in ("file", "version
 
 @pytest.mark.parametrize(("name", "lost"), [*CASES, ("theirs", "file"), ("theirs", "version"), ("theirs", "constants")])
 def test_what_writing_needs_is_asked_for_before_the_charge(
-    name: str, lost: str, theirs: Callable[..., Any], session: dc.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+    name: str,
+    lost: str,
+    theirs: Callable[..., Any],
+    session: dc.Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """For every mechanism: if a file or a version cannot be had afterwards, nothing was charged."""
     kind = registry.register(theirs(PUBLISHED))
     if name in registry.BASELINES:
@@ -214,7 +221,7 @@ def test_what_writing_needs_is_asked_for_before_the_charge(
         monkeypatch.setattr(kind, "constants", lambda self: {"law": object()})
     else:
         monkeypatch.setattr(files, "version", _raises)
-    with pytest.raises(Exception):  # noqa: B017, PT011
+    with pytest.raises(Exception):  # noqa: B017
         account.publish(session.count().offer(**ask), session.jobs, tmp_path / "out", name="one")
     assert account.remaining == dc.Pure(8) and not (tmp_path / "out").exists()
     if lost == "version":  # an offer that was made before is not charged either

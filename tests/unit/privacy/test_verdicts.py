@@ -315,3 +315,10 @@ def test_other_laws_claim_no_more_than_their_argument() -> None:
     assert closed_forms.staircase(Staircase(1.0, 0.1, 0.5), Region(1.01, 1.1), Pure(2)) is None
     assert closed_forms.fourth_power(GeneralisedCauchy(3.5), wide, Pure(2)) is None
     assert closed_forms.exponential(Laplace(), wide, Pure(2)).loss == math.inf
+
+
+def test_a_delta_that_is_not_computed_is_not_zero() -> None:
+    """A law of pure loss that promises less epsilon with a delta: its exact delta is not known here, and not zero."""
+    mechanism = made(PolynomialNoise)
+    assert complete(replace(mechanism, loss=Approximate(2, "0.01")))
+    assert not complete(replace(mechanism, loss=Approximate(1, "0.01")))

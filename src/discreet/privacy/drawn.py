@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.privacy.loss_verdict import Drawn
+from discreet.privacy.loss_verdict import Draws
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 FAR = 2**62
 
 
-class Event(NamedTuple):
+class Stated(NamedTuple):
     """Noise of one coordinate from `low` to `high`, or at least that far from zero, and how likely that is stated."""
 
     low: int
@@ -61,7 +61,7 @@ class _System:
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
-def compared(mechanism: Any) -> Drawn:
+def compared(mechanism: Any) -> Draws:
     """Draw and compare; "not compared" where the mechanism draws nothing or states no probabilities."""
     try:
         return "as stated" if all(_agrees(mechanism, *sizes) for sizes in _sizes(mechanism)) else "not as stated"
@@ -103,7 +103,7 @@ def _drawn(mechanism: Any, size: int, second: int) -> Integers:
     return np.asarray(drawn, dtype=np.int64).reshape(n, d) - size
 
 
-def _events(mechanism: Any, first: Integers, size: int, second: int) -> list[Event]:
+def _events(mechanism: Any, first: Integers, size: int, second: int) -> list[Stated]:
     d = mechanism.law.dimension
     if d > 1:
         scale = float(mechanism.scale(np.array([float(size)]))[0])
@@ -120,33 +120,33 @@ def _events(mechanism: Any, first: Integers, size: int, second: int) -> list[Eve
     return _on_line(np.asarray(stated, dtype=np.float64), first[:, 0], reach)
 
 
-def _on_line(stated: Vector, first: Integers, reach: int) -> list[Event]:
+def _on_line(stated: Vector, first: Integers, reach: int) -> list[Stated]:
     """Thresholds and frequent values, of integers from -reach to reach; the last event is all of these."""
     below = np.cumsum(stated)
     if not (stated >= 0).all() or not below[-1] <= 1 + ROUNDING:
-        return [Event(-FAR, FAR, 0.0)]  # these are no probabilities
+        return [Stated(-FAR, FAR, 0.0)]  # these are no probabilities
     values, often = np.unique(np.append(first, 0), return_counts=True)
     values = values[np.argsort(-often)[:VALUES]]
     tops = np.append(np.clip(_levels(first), -reach, reach), reach)
     return [
-        *(Event(value, value, float(stated[value + reach])) for value in values.tolist() if abs(value) <= reach),
-        *(Event(-reach, top, float(below[top + reach])) for top in tops.tolist()),
+        *(Stated(value, value, float(stated[value + reach])) for value in values.tolist() if abs(value) <= reach),
+        *(Stated(-reach, top, float(below[top + reach])) for top in tops.tolist()),
     ]
 
 
-def _of_coordinate(law: Any, first: Integers, scale: float, c: int) -> list[Event]:
+def _of_coordinate(law: Any, first: Integers, scale: float, c: int) -> list[Stated]:
     """One coordinate of noise that is drawn together: how far it is, and that it is above zero."""
     far = np.maximum(_levels(np.abs(first)), 1)
     beyond = law.beyond((np.append(far, 1)[None, :] - 0.5) / scale)[0].tolist()
-    events = [Event(k, FAR, chance, c, far=True) for k, chance in zip(far.tolist(), beyond[:-1], strict=True)]
-    return [*events, Event(1, FAR, beyond[-1] / 2, c)]
+    events = [Stated(k, FAR, chance, c, far=True) for k, chance in zip(far.tolist(), beyond[:-1], strict=True)]
+    return [*events, Stated(1, FAR, beyond[-1] / 2, c)]
 
 
-def _above(mechanism: Any, first: Integers, size: int) -> list[Event]:
+def _above(mechanism: Any, first: Integers, size: int) -> list[Stated]:
     """Of noise that multiplies, by what it states of the number that is rounded."""
     tops = _levels(first)
     chances = mechanism.exceeds(np.full(tops.size, float(size)), size + tops + 0.5).tolist()
-    return [Event(top + 1, FAR, chance) for top, chance in zip(tops.tolist(), chances, strict=True)]
+    return [Stated(top + 1, FAR, chance) for top, chance in zip(tops.tolist(), chances, strict=True)]
 
 
 def _levels(first: Integers) -> Integers:

@@ -11,7 +11,7 @@ from discreet.privacy.losses import Approximate, Loss
 TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
 
 Evidence: TypeAlias = Literal["proved", "searched", "unknown"]
-Drawn: TypeAlias = Literal["as stated", "not as stated", "not compared"]
+Draws: TypeAlias = Literal["as stated", "not as stated", "not compared"]
 Outcome: TypeAlias = Literal["holds", "VIOLATED", "searched, nothing found", "unknown"]
 
 
@@ -57,7 +57,7 @@ class LossVerdict:
     witness: Witness
     neighbours: int
     evidence: Evidence = "unknown"
-    drawn: Drawn = "not compared"
+    drawn: Draws = "not compared"
 
     @property
     def holds(self) -> bool:

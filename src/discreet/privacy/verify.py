@@ -30,7 +30,7 @@ from discreet.privacy.closed_forms import complete, ours
 from discreet.privacy.drawn import compared
 from discreet.privacy.integers import IntegerMechanism, PairMechanism, between, integer_supremum, logarithms
 from discreet.privacy.kinds import KindsMechanism, kinds_supremum
-from discreet.privacy.loss_verdict import Drawn, Evidence, LossVerdict, Witness
+from discreet.privacy.loss_verdict import Draws, Evidence, LossVerdict, Witness
 from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.neighbours import Neighbours, neighbouring_cells
 from discreet.privacy.outputs import LineLaw, VerifiableLaw, exact_delta, least_epsilon, padded, supremum
@@ -94,7 +94,7 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
     return replace(found, drawn=drawn, evidence=_evidence(mechanism, drawn))
 
 
-def _evidence(mechanism: CountMechanism, drawn: Drawn) -> Evidence:
+def _evidence(mechanism: CountMechanism, drawn: Draws) -> Evidence:
     if drawn == "not compared":
         return "unknown"
     return "proved" if complete(mechanism) else "searched"

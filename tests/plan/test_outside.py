@@ -207,28 +207,43 @@ def test_what_writing_needs_is_asked_for_before_the_charge(
     if name in registry.BASELINES:
         unit = dc.EstablishmentNodes(9) if name == "node-truncation" else dc.Workers()
         session = dc.Session(session.jobs, unit=unit, budget=8, seed=1)
-    account = session.account
+    if registry.named(name).needs_delta:
+        session = dc.Session(session.jobs, unit=dc.Establishments("0.1"), budget=dc.Approximate(8, "0.1"), seed=1)
+    account, whole = session.account, session.remaining
     ask: dict[str, Any] = {"epsilon": 2, "mechanism": name}
     ask |= {"delta": "0.01"} if registry.named(name).needs_delta else {}
     try:
-        offer = session.count().offer(**ask)
+        session.count().offer(**ask)
     except PrivacyError:
         assert name == "down-sensitivity"  # which is for no unit
         return
-    if lost == "file":
-        outside.source(kind).unlink()
-    elif lost == "constants":
-        monkeypatch.setattr(kind, "constants", lambda self: {"law": object()})
-    else:
+    with monkeypatch.context() as broken:
+        if lost == "file":
+            outside.source(kind).unlink()
+        elif lost == "constants":
+            broken.setattr(kind, "constants", lambda self: {"law": object()})
+        else:
+            files.code_of.cache_clear()
+            broken.setattr(files, "version", _raises)
+        with pytest.raises(Exception):  # noqa: B017
+            account.publish(session.count().offer(**ask), session.jobs, tmp_path / "out", name="one")
+        assert account.remaining == whole and not (tmp_path / "out").exists()
+    if lost == "version":  # an offer that was made before knows all that is written
+        offer = session.count().offer(**ask)
         monkeypatch.setattr(files, "version", _raises)
-    with pytest.raises(Exception):  # noqa: B017
-        account.publish(session.count().offer(**ask), session.jobs, tmp_path / "out", name="one")
-    assert account.remaining == dc.Pure(8) and not (tmp_path / "out").exists()
-    if lost == "version":  # an offer that was made before is not charged either
-        with pytest.raises(LookupError):
-            account.publish(offer, session.jobs, tmp_path / "out", name="one")
-        assert account.remaining == dc.Pure(8)
+        account.publish(offer, session.jobs, tmp_path / "out", name="one")
+        assert (tmp_path / "out" / "release.json").is_file()
 
 
 def _raises(name: str) -> str:
     raise LookupError(name)
+
+
+def test_what_an_offer_of_any_kind_needs_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models, summaries, flows and all others: there is no offer whose manifest could not be written."""
+    from discreet.release.offer import Offer
+
+    files.code_of.cache_clear()
+    monkeypatch.setattr(files, "version", _raises)
+    with pytest.raises(LookupError):
+        Offer(dc.Guarantee(dc.AnyRow(), dc.Pure(1)), {}, lambda: None, lambda data: data, lambda data, source: data)  # type: ignore[arg-type, return-value]

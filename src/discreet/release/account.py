@@ -30,7 +30,6 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 from discreet.release.canonical import fingerprints, tables_of
-from discreet.release.files import code_of
 from discreet.release.known_data import Content, open_once
 from discreet.release.offer import Offer
 from discreet.results import Result, tidy_table
@@ -197,7 +196,6 @@ class Account:
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
         self.compare(offer.details)
-        code_of()
         known = offer.check(self.remaining)
         reading = offer.read(data)
         entry = self.ledger.charge(
@@ -217,7 +215,6 @@ class Account:
         After a crash the same call carries on. Released once, it reads, draws and writes nothing.
         """
         self.compare(offer.details)
-        code_of()
         readings = [] if self.ledger.published(self.dataset, name) else [offer.read(data)]
 
         def draw(entry: Entry, staging: Path) -> None:

@@ -82,8 +82,9 @@ def write_manifest(
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
+@cache
 def code_of(more: Sources = ()) -> dict[str, Any]:
-    """Which code draws and writes; asked for before anything is paid, because a manifest cannot be written without."""
+    """Which code draws and writes; an offer asks for it, so that the manifest can be written once it is paid."""
     return {
         "discreet": version("discreet"),
         "source": source_hash(more),

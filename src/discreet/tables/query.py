@@ -35,12 +35,12 @@ from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
 from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
-from discreet.tables.calibration import above_zero, baseline, part, refuse_extremes, refuse_overflow
+from discreet.tables.calibration import above_zero, baseline, basis_of, part, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.defaults import default_of, paid_before
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.registry import OF_AMOUNTS, basis_of, named
+from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
 from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for

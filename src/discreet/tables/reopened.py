@@ -20,8 +20,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import from_dict
 from discreet.privacy.units import Establishments, Unit
 from discreet.release.folder import open_release
+from discreet.tables.calibration import basis_of
 from discreet.tables.intervals import intervals
-from discreet.tables.mechanisms.registry import basis_of, named
+from discreet.tables.mechanisms.registry import named
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NoisySizes
 

@@ -98,6 +98,10 @@ def test_a_guarantee_is_one_plain_sentence() -> None:
     assert "\n" not in text and text.endswith(".")
 
 
+def test_a_claim_of_which_nothing_is_said_is_not_proved() -> None:
+    assert Guarantee(STRONG, Pure(2)).basis == "as published" and "NOT PROVED" in str(Guarantee(STRONG, Pure(2)))
+
+
 def test_a_seeded_release_says_it_is_not_private() -> None:
     assert str(Guarantee(STRONG, Pure(2), private=False)).startswith("NOT PRIVATE")
 

@@ -13,7 +13,6 @@ from inspect import isabstract
 from pathlib import Path
 
 from discreet.errors import PrivacyError
-from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
@@ -136,11 +135,6 @@ def foreign() -> tuple[type[Mechanism], ...]:
 def sources() -> tuple[tuple[str, Path], ...]:
     """The files of those mechanisms, by what they are called in the hash of the source that drew."""
     return tuple((f"mechanism {kind.name}", outside.source(kind)) for kind in foreign())
-
-
-def basis_of(mechanism: Mechanism) -> Basis:
-    """On what ground a mechanism keeps its promise; one from outside that the verifier refutes is refused."""
-    return mechanism.basis if type(mechanism) in OURS else outside.basis_of(mechanism)
 
 
 @cache

@@ -8,6 +8,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,16 +149,26 @@ def test_an_older_bundle_that_says_proved_gets_an_advisory(
     assert found["places: guarantee"].state == "not checked" and not [one for one in found.values() if one.wrong]
     code, out, err = command("run", plan)  # and what was paid for is there, and is not paid for again
     assert code == 0, out + err
-    with monkeypatch.context() as later:  # one that was paid for as published does not become proved by a word
-        later.setattr(outside, "basis_of", lambda mechanism: "proved")
-        other = plan.with_name("other.toml")
-        text = plan.read_text(encoding="utf-8").replace('"ledger.db"', '"other.db"').replace('"out"', '"other"')
-        other.write_text(text, encoding="utf-8")
-    assert command("run", other)[0] == 0
-    with monkeypatch.context() as later:
-        later.setattr(outside, "basis_of", lambda mechanism: "proved")
-        found = {one.subject: one for one in reviewer.verify_bundle(plan.parent / "other" / "bundle.zip")}
-    assert found["places: guarantee"].wrong
+
+
+def test_one_that_was_paid_for_as_published_does_not_become_proved_by_a_word(
+    theirs: Callable[..., Any], plan: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.register(theirs(PUBLISHED))
+    asked(plan)
+    assert command("run", plan)[0] == 0
+    honest = reviewer._guarantee
+
+    def forged(whole: Any, name: str) -> str:
+        said = replace(whole.requests[name].guarantee, basis="proved").to_dict()
+        about = {**whole.about(name), "guarantee": said}
+        with monkeypatch.context() as read:
+            read.setattr(reviewer.Rebuilt, "about", lambda self, name: about)
+            return honest(whole, name)
+
+    monkeypatch.setattr(reviewer, "_guarantee", forged)
+    found = {one.subject: one for one in reviewer.verify_bundle(plan.parent / "out" / "bundle.zip")}
+    assert found["places: guarantee"].wrong and "basis" in found["places: guarantee"].words
 
 
 def asked(plan: Path) -> None:

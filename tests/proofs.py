@@ -1,28 +1,25 @@
-"""Which source a proof covers: `covers:` lines at the head of docs/proofs, with a hash of what the code computes.
+"""The hashes of the source that our proofs cover: what `discreet.proofs` computes, for docs/proofs and src/discreet.
 
-A line names a file, or one function of it, as in `tables/query.py::CountQuery._hidden`. What decides outside of the
-mechanisms how much noise there is, `DECIDES`, stands in every proof of one. Comments, docstrings, blank lines, where
-names are imported from and the words of a function's refusals are not part of a hash. When what is covered changes,
-`tests/unit/test_proofs.py` fails. Read the proof again; then write the new hashes with
+What decides outside of the mechanisms how much noise there is, `DECIDES`, stands in every proof of one. When what is
+covered changes, `tests/unit/test_proofs.py` fails. Read the proof again; then write the new hashes with
 
     python tests/proofs.py
 """
 
 from __future__ import annotations
 
-import ast
-import io
-import re
 import sys
-import tokenize
-from hashlib import sha256
 from pathlib import Path
-from textwrap import dedent
+
+from discreet import proofs
+from discreet.proofs import computes, covered
+
+__all__ = ["DECIDES", "PROOFS", "SOURCE", "computes", "covered", "hashed", "refresh"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "discreet"
 PROOFS = ROOT / "docs" / "proofs"
-LINE = re.compile(r"^covers: (?P<file>\S+\.py(::\S+)?) sha256:(?P<hash>\S*)$", re.MULTILINE)
+EXERCISE = Path(__file__).parent / "plan" / "exercise"
 DECIDES = (
     "tables/query.py::CountQuery._hidden",
     "tables/query.py::CountQuery._draw",
@@ -40,67 +37,15 @@ DECIDES = (
 """Which contribution is hidden, how large it is, and with which part of epsilon."""
 
 
-def computes(source: str) -> str:
-    """The text of a module without what it says about itself."""
-    lines, dropped, names = source.splitlines(), set(), []
-    for node in ast.walk(ast.parse(source)):
-        is_words = (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names += [alias.name + (f" as {alias.asname}" if alias.asname else "") for alias in node.names]
-        elif not is_words:
-            continue
-        dropped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    kept = (line.rstrip() for number, line in enumerate(lines, start=1) if number not in dropped)
-    return "\n".join([*sorted(names), *(line for line in kept if line)])
-
-
-def function(source: str, name: str) -> str:
-    """The text of one function of a module, or of one method: of its refusals the kind, and not the words."""
-    found: ast.AST = ast.parse(source)
-    for part in name.split("."):
-        named = [each for each in getattr(found, "body", ()) if getattr(each, "name", None) == part]
-        if len(named) != 1:
-            raise LookupError(f"{name} is there {len(named)} times")
-        (found,) = named
-    assert isinstance(found, ast.FunctionDef)
-    lines = source.splitlines()
-    for node in ast.walk(found):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            start = lines[node.lineno - 1][: node.col_offset]
-            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
-            lines[node.lineno - 1] = f"{start}raise {ast.unparse(node.exc.func)}"
-    first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
-    return dedent("\n".join(lines[first - 1 : found.end_lineno]))
-
-
 def hashed(covers: str) -> str:
     """The hash of a module, given by its path below src/discreet, or of a function of it."""
-    file, _, name = covers.partition("::")
-    source = (SOURCE / file).read_text(encoding="utf-8")
-    return sha256(computes(function(source, name) if name else source).encode()).hexdigest()
-
-
-def covered(proof: Path) -> dict[str, str]:
-    """The files that a proof covers, with the hashes that it states."""
-    return {found["file"]: found["hash"] for found in LINE.finditer(proof.read_text(encoding="utf-8"))}
+    return proofs.hashed(covers, SOURCE)
 
 
 def refresh() -> list[str]:
     """Write today's hashes; the names of the proofs that changed."""
-    changed = []
-    for proof in sorted(PROOFS.glob("*.md")):
-        before = proof.read_text(encoding="utf-8")
-        after = LINE.sub(lambda found: f"covers: {found['file']} sha256:{hashed(found['file'])}", before)
-        if after != before:
-            proof.write_text(after, encoding="utf-8")
-            changed.append(proof.name)
-    return changed
+    ours = [proof.name for proof in sorted(PROOFS.glob("*.md")) if proofs.stamp(proof, SOURCE)]
+    return ours + [proof.name for proof in sorted(EXERCISE.glob("*.md")) if proofs.stamp(proof, EXERCISE)]
 
 
 if __name__ == "__main__":

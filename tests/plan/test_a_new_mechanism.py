@@ -33,6 +33,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     about = site / "power_law-1.dist-info"
     about.mkdir(parents=True)
     shutil.copy(EXERCISE, site)
+    shutil.copy(EXERCISE.with_suffix(".md"), site)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: power-law\nVersion: 1\n")
     (about / "entry_points.txt").write_text(f"[{registry.GROUP}]\npower-law = power_law:PowerLaw\n")
     monkeypatch.syspath_prepend(site)
@@ -58,7 +59,7 @@ def test_one_file_is_enough(installed: Path, plan: Path, command: Command) -> No
     assert code == 0, err
     folder = plan.parent / "out"
     about = json.loads((folder / "places" / "release.json").read_text(encoding="utf-8"))
-    assert about["guarantee"]["proof"] == "the opening of power_law.py"
+    assert (about["guarantee"]["basis"], about["guarantee"]["proof"]) == ("proved", "power_law.md")
     assert about["parameters"]["tables"][0]["noise"]["law"] == "Polynomial"
     assert "power-law (tight)" in (folder / "report.html").read_text(encoding="utf-8")
     code, out, err = command("verify", folder / "bundle.zip")

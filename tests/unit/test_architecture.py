@@ -25,7 +25,7 @@ SOURCE = ROOT / "src" / "discreet"
 LAYERS = [
     {"voices"},
     {"faults"},
-    {"errors", "arrays", "chart", "caveats", "later", "progress", "names"},
+    {"errors", "arrays", "chart", "caveats", "later", "progress", "names", "proofs"},
     {"arguments", "columns", "extras", "delimited", "hierarchy", "magnitude", "untyped", "turns"},
     {"databases"},
     {"scans"},

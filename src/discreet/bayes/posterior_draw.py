@@ -149,7 +149,7 @@ class DeclaredQuestion(DrawQuestion):
         said = [*request.notes()]
         if law.power < 1:
             said.append(f"The likelihood counted with the power {law.power:.6g}, which widens the posterior")
-        guarantee = Guarantee(request.unit, spent, proof=PROOF, notes=tuple(said))
+        guarantee = Guarantee(request.unit, spent, basis="proved", proof=PROOF, notes=tuple(said))
         details = {
             "formula": known.model.text,
             "method": "posterior draw",

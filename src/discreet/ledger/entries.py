@@ -137,7 +137,7 @@ class Entry:
         return entry
 
 
-LATER = frozenset({"schema", "periods"})
+LATER = frozenset({"schema", "periods", "basis"})
 """Details that lines of earlier versions do not have."""
 
 

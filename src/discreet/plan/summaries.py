@@ -234,7 +234,7 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
     request = question.request
     moments.refuse_wide(Pure(release.epsilon))
     proof = lag_noise.PROOF if request.lags else moments.PROOF
-    guarantee = Guarantee(unit, Pure(release.epsilon), proof=proof, notes=request.notes())
+    guarantee = Guarantee(unit, Pure(release.epsilon), basis="proved", proof=proof, notes=request.notes())
     return guarantee, request.public, question.offer
 
 
@@ -261,7 +261,7 @@ def _posterior(release: PosteriorSection, declared: Data, account: Account, unit
         question = posterior_quantile.ask(*asked, probability=at, scale=scale, **common)
     else:
         question = posterior_interval.ask(*asked, level=at, scale=scale, **common)
-    guarantee = Guarantee(unit, Pure(release.epsilon), proof=PROOF, notes=(public_note(columns),))
+    guarantee = Guarantee(unit, Pure(release.epsilon), basis="proved", proof=PROOF, notes=(public_note(columns),))
     return guarantee, columns, question.offer
 
 

@@ -16,5 +16,9 @@ identification  how sure an informed attacker can become at most, from the guara
 neighbours  pairs of neighbouring cells, for verification
 integers  the worst loss of integer noise that is no rounded law
 kinds     the worst loss of noise that follows every kind of workers, for the weak definition
+outputs   the worst output between two neighbours: the largest loss, or the exact delta
+closed_forms  the most that noise of ours loses, by arguments that leave nothing out
+drawn     whether drawn integers have the stated probabilities
+loss_verdict  what verification found, and on what ground
 stepped   the worst loss of a radial law that is constant between jumps
 """

@@ -21,8 +21,8 @@ class Guarantee:
     unit : whose change is hidden.
     loss : how much the release may reveal about such a change.
     calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
-    basis : "proved" (see `proof`), "as published" (a document's claim that we could not prove, or refute), or
-        "empirical" (measured on these data; not a promise).
+    basis : "proved" (see `proof`), "as published" (somebody's claim that we could not prove, or refute; so is one of
+        which nothing is said), or "empirical" (measured on these data; not a promise).
     proof : the document in docs/proofs that shows it.
     notes : what was done to the output, and every limit of the claim.
     private : False when the noise was seeded, because anyone who knows the seed can remove it, or when there is a
@@ -42,7 +42,7 @@ class Guarantee:
     unit: Unit
     loss: Loss
     calibration: Calibration = "tight"
-    basis: Basis = "proved"
+    basis: Basis = "as published"
     proof: str = ""
     notes: tuple[str, ...] = ()
     private: bool = True

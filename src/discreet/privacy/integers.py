@@ -21,8 +21,11 @@ SPAN = 256
 KEPT, TOGETHER = 512, 32
 """Laws that are kept, and long shifts that are computed at a time."""
 
-LEAST = -600.0
-"""Smaller logarithms of probabilities count as this: no loss is overstated, and what one cell cannot give is found."""
+LEAST, NONE = -600.0, -745.0
+"""Smaller logarithms of probabilities count as the first, and zero as the second: no loss is overstated.
+
+An output that one cell cannot give is found, and where both probabilities are that small there is no loss.
+"""
 
 _TAIL = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
 HALF, FAR = _TAIL.size, np.concatenate([-_TAIL[::-1], _TAIL])
@@ -83,12 +86,23 @@ def integer_supremum(mechanism: IntegerMechanism, pairs: Neighbours) -> tuple[fl
         shifts = distinct[2, start:stop][np.searchsorted(some, np.arange(some[-1] + 1))]
         others = seen(y, row, int(seconds[0, start])).shifted(shifts)
         earlier = zip(*distinct[3:, start:stop].tolist(), seconds[1, start:stop].tolist(), strict=True)
-        losses = np.abs(np.stack([seen(*state).outputs for state in earlier]) - others[some])
+        losses = between(np.stack([seen(*state).outputs for state in earlier]), others[some])
         at, place = divmod(int(np.argmax(losses)), OUTPUTS.size)
         if not losses[at, place] <= worst:  # what is no number is found first
             worst = float(np.nan_to_num(losses[at, place], nan=np.inf))
             found, output = int(first[start + at]), float(OUTPUTS[place])
     return worst, found, output
+
+
+def logarithms(probability: Vector) -> Vector:
+    """Logarithms of probabilities, `NONE` for zero; no number where there is no probability."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(probability == 0, NONE, np.maximum(np.log(probability), LEAST)))
+
+
+def between(one: Matrix, other: Matrix) -> Matrix:
+    """The losses between such logarithms; those that are no number stay so."""
+    return np.asarray(np.where(np.maximum(one, other) <= LEAST, 0.0, np.abs(one - other)))
 
 
 class _Seen:
@@ -102,9 +116,7 @@ class _Seen:
 
     def log(self, j: Integers) -> Vector:
         """ln P(noise = j), or no number where that is no probability."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(self.probability(j.ravel().astype(np.float64)))
-        return np.asarray(np.maximum(log, LEAST).reshape(j.shape))
+        return logarithms(self.probability(j.ravel().astype(np.float64))).reshape(j.shape)
 
     def shifted(self, shifts: Integers) -> Matrix:
         """The same of `OUTPUTS` less each shift, in order: integers near the count are among those that are known."""

@@ -69,10 +69,7 @@ def kinds_supremum(mechanism: KindsMechanism, pairs: Neighbours) -> Found:
     large, small = (mechanism.scale(np.maximum(x, pairs.other).astype(float)) for x in (pairs.after, pairs.before))
     shift, ratio = float(((pairs.after - pairs.before) / large).max()), float((large / small).max())
     law: SteppedLaw = mechanism.law
-    edges = law.jumps
-    up = max(rise(law, edges + shift), rise(law, np.append(edges, edges[-1] * 1e6) + shift))
-    volume = law.dimension * math.log(ratio)
-    bound = max(volume + up, rise(law, ratio * (edges + shift)), _power(law) * math.log(ratio))
+    bound = ring_bound(law, shift, ratio)
     worst = Found(bound, -1.0, Pair(*(np.zeros(1, dtype=np.int64),) * 3), 0.0)
     if 1 < law.dimension <= MOST_EXAMINED:
         for pair in real_pairs(mechanism.unit, law.dimension):
@@ -80,6 +77,18 @@ def kinds_supremum(mechanism: KindsMechanism, pairs: Neighbours) -> Found:
             if loss > worst.loss:
                 worst = Found(bound, loss, pair, output)
     return worst
+
+
+def ring_bound(law: SteppedLaw, shift: float, ratio: float) -> float:
+    """The most that is lost if a radius moves by at most `shift` and the volume by anything up to a power of `ratio`.
+
+    Of a ring the far end matters, and beyond the last edge the point next to it.
+    """
+    edges = law.jumps
+    up = max(rise(law, edges + shift), rise(law, np.append(edges, edges[-1] * 1e6) + shift))
+    volume = law.dimension * math.log(ratio)
+    bounds = (volume + up, rise(law, ratio * (edges + shift)), power_of(law) * math.log(ratio))
+    return max(bounds) if all(math.isfinite(bound) for bound in bounds) else math.inf
 
 
 def rise(law: SteppedLaw, reached: Vector) -> float:
@@ -100,7 +109,7 @@ def _inside(edges: Vector) -> Vector:
     return np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2])
 
 
-def _power(law: SteppedLaw) -> float:
+def power_of(law: SteppedLaw) -> float:
     """How fast the density falls in the tail: minus the slope of its logarithm."""
     far = law.jumps[-1] * np.array([1e3, 1e6])
     return float(-np.diff(on_axis(law, far))[0] / np.diff(np.log(far))[0])
@@ -158,6 +167,7 @@ def pair_loss(mechanism: KindsMechanism, pair: Pair) -> tuple[float, float]:
             points = law.jumps[:, None] / length * axis * (1 - 2.0**-40)
             reached = norms[1 - narrow](points + gain)
             losses = grown + on_axis(law, _inside(law.jumps)) - just_within(law, reached)
+            losses = np.where(np.isfinite(losses), losses, np.inf)
             if losses.max() > worst:
                 worst, output = float(losses.max()), float(law.jumps[int(np.argmax(losses))])
     return worst, output

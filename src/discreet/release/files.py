@@ -75,16 +75,22 @@ def write_manifest(
         "ledger": entry.reference,
         "sampler": sampler,
         "randomness": SYSTEM if guarantee.private else "a seed: not private",
-        "code": {
-            "discreet": version("discreet"),
-            "source": source_hash(more),
-            "python": platform.python_version(),
-            "libraries": {name: version(name) for name in LIBRARIES},
-        },
+        "code": code_of(more),
         "files": fingerprints(folder),
     }
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+@cache
+def code_of(more: Sources = ()) -> dict[str, Any]:
+    """Which code draws and writes; an offer asks for it, so that the manifest can be written once it is paid."""
+    return {
+        "discreet": version("discreet"),
+        "source": source_hash(more),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
 
 
 @cache

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
-from discreet.release.files import write_value
+from discreet.release.files import code_of, write_value
 
 if TYPE_CHECKING:
     from discreet.ledger import Entry
@@ -100,6 +100,7 @@ class Offer(Generic[Data, Reading, Value]):
     write: Write = write_value
 
     def __post_init__(self) -> None:
+        code_of()  # what is written of it is asked for before anything is paid
         object.__setattr__(self, "expected", cache(self.expected))  # a check before a release is also the release's
 
     def __repr__(self) -> str:

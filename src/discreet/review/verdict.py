@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from hashlib import file_digest
 from importlib.metadata import version
@@ -33,9 +34,10 @@ from discreet.plan.flows import FlowRequest
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
-from discreet.privacy.verify import LossVerdict, verify
+from discreet.privacy.verify import verify
 from discreet.progress import Progress, silent
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT
@@ -256,9 +258,14 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
     if isinstance(request, CountRequest | FlowRequest):
         rebuilt = request.guarantee
+    weaker = rebuilt.basis
+    if claim["basis"] == "proved" != weaker and "basis" not in charge.payload["details"]:
+        rebuilt = replace(rebuilt, basis="proved")  # as it was paid for
     odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
     if odd or claim.keys() != rebuilt.to_dict().keys():
         raise RefutedError(f"its words are not those of what it promises: {', '.join(odd) or 'more is said'}")
+    if weaker != claim["basis"]:
+        raise UncheckedError(f"it says proved, as {name!r} did when it was released. Today its ground is {weaker}")
     return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its parts add up to it"
 
 
@@ -266,7 +273,9 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
     about = plan.about(name)
     if "tables" not in about["parameters"]:
         _constants(about)
-    unit, words = plan.requests[name].guarantee.unit, []
+    unit = plan.requests[name].guarantee.unit
+    words: list[str] = []
+    unproved: list[str] = []
     for table in about["parameters"]["tables"]:
         epsilon = stated_loss(table["loss"]).amounts["epsilon"]
         if not isinstance(unit, Establishments):
@@ -277,9 +286,15 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
             words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
         for mechanism, verdict in _examined(table, unit):
-            if not verdict.holds:
+            if verdict.drawn == "not as stated":
+                raise RefutedError(f"{mechanism.name} draws integers that have other probabilities than it states")
+            if verdict.violated:
                 raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
             words.append(f"{mechanism.name}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
+            if not verdict.holds:
+                unproved.append(f"{words.pop()}: {verdict.outcome}, and no check that is complete")
+    if unproved:
+        raise UncheckedError("; ".join(dict.fromkeys(words + unproved)))
     return "; ".join(dict.fromkeys(words))
 
 

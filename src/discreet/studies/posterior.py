@@ -112,7 +112,7 @@ def _simulate(rng: np.random.Generator, *, slope: float = SLOPE, deviation: floa
 def _released(account: Account, epsilon: Fraction, draw: Any) -> Any:
     """What `draw` draws, for its price. The study measures how far off it is."""
     offer: Offer[None, None, Any] = Offer(
-        guarantee=Guarantee(AnyRow(), Pure(epsilon)),
+        guarantee=Guarantee(AnyRow(), Pure(epsilon), basis="proved"),
         details={},
         expected=lambda: SummaryErrors("Study", ROWS, 2, PARTS, "", ()),
         read=lambda nothing: nothing,

@@ -14,12 +14,13 @@ import numpy as np
 
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import GIVE, WHOLE, Argument, Key, Phrase, Sentence, With
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
+from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON, remedies
-from discreet.tables.mechanisms.registry import named
+from discreet.tables.mechanisms.registry import OURS, named
 from discreet.voices import Symbol
 
 MOST_WORKERS = 1e9
@@ -176,6 +177,11 @@ def part(
     if unit.substitution and kind.halves:
         return kind.calibrate(replace(ask, loss=half(asked), within=Fraction(within) / 2)).promising(asked)
     return kind.calibrate(ask)
+
+
+def basis_of(mechanism: Mechanism) -> Basis:
+    """On what ground a mechanism keeps its promise; one from outside that the verifier refutes is refused."""
+    return mechanism.basis if type(mechanism) in OURS else outside.basis_of(mechanism)
 
 
 def above_zero(epsilon: Number) -> Fraction:

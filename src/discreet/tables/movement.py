@@ -313,6 +313,7 @@ class MovementQuery(ABC, Generic[R]):
         return Guarantee(
             unit,
             loss if sizes is None else loss + sizes.loss,
+            basis="proved",
             proof=proof,
             notes=(*self.histories.limits(unit), about, *(() if sizes is None else (NOTE.format(sizes.loss),))),
             private=self.account.private,

@@ -12,7 +12,7 @@ from discreet.caveats import CONFIDENTIAL, at_least
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
-from discreet.release.files import SAMPLER, write_value
+from discreet.release.files import SAMPLER, code_of, write_value
 from discreet.tables.expected import ByLargest
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
@@ -101,6 +101,9 @@ class Prepared:
     guarantee: Guarantee
     parameters: Mapping[str, Any]
     sizes: NoisySizes | None = None
+
+    def __post_init__(self) -> None:
+        code_of(sources())  # what a written release states of its code is asked for before anything is paid
 
 
 class Drawn(NamedTuple):

@@ -35,7 +35,7 @@ from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
 from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
-from discreet.tables.calibration import above_zero, baseline, part, refuse_extremes, refuse_overflow
+from discreet.tables.calibration import above_zero, baseline, basis_of, part, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import EndsOfLevel
 from discreet.tables.mechanisms.defaults import default_of, paid_before
@@ -199,7 +199,7 @@ class CountQuery:
         notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
         loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss
         guarantee = Guarantee(
-            unit, loss, built.calibration, built.basis, built.proof, notes, private=self.account.private
+            unit, loss, built.calibration, basis_of(built), built.proof, notes, private=self.account.private
         )
         if self.magnitude is not None:
             guarantee = amounts_hidden(guarantee, self.magnitude, self.jobs.schema.magnitudes[self.magnitude])

@@ -20,6 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import from_dict
 from discreet.privacy.units import Establishments, Unit
 from discreet.release.folder import open_release
+from discreet.tables.calibration import basis_of
 from discreet.tables.intervals import EndsOfLevel
 from discreet.tables.mechanisms.registry import named
 from discreet.tables.release import CountRelease
@@ -96,7 +97,7 @@ def from_constants(
         lower=lower,
         upper=upper,
         level=level,
-        guarantee=Guarantee(unit, loss, calibration=about["calibration"], proof=mechanism.proof),
+        guarantee=Guarantee(unit, loss, about["calibration"], basis_of(mechanism), mechanism.proof),
         parameters=dict(about),
         largest=largest,
         at_most=each.get("at_most"),

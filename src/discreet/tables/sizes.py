@@ -15,11 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Argument
-from discreet.noise.sampler import draw_log_laplace
-from discreet.noise.source import Source
+from discreet.privacy.guarantee import Basis
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
@@ -56,6 +55,7 @@ class NoisySizes(LogLaplace):
 
     name: ClassVar[str] = "noisy-sizes"
     proof: ClassVar[str] = PROOF
+    basis: ClassVar[Basis] = "proved"
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "floor")
 
     def own_constants(self) -> dict[str, Any]:
@@ -64,9 +64,8 @@ class NoisySizes(LogLaplace):
     def centre(self, count: Vector) -> Vector:
         return np.log(np.maximum(count, self.offset))
 
-    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        multiplier = np.maximum(count.astype(np.float64), self.offset)
-        return draw_log_laplace(multiplier=multiplier, exponent=self.exponent, addend=0.0, source=source)
+    def median(self, count: Vector) -> tuple[Vector, float]:
+        return np.maximum(count, self.offset), 0.0
 
 
 def sizes_for(mechanism: Mechanism, epsilon: Fraction) -> NoisySizes:

@@ -1,9 +1,6 @@
 """A mechanism in one file, as an exercise: power-law noise for one count.
 
-Noise S/alpha Z, S = max(alpha x, 1), Z of density proportional to (1 + |z|)^-p. Between neighbours the centre moves by
-u <= alpha, in units of the smaller scale, and the scale by w in [1, 1 + alpha]. With r the distance of an output from
-its centre, the loss is at most p ln(1 + u) + ln w in one direction, because 1 + (r + u)/w <= (1 + u)(1 + r), and at
-most p ln(1 + alpha) in the other, because 1 + w r + u <= (1 + alpha)(1 + r). So p = epsilon/b - 1, b = ln(1 + alpha).
+The proof is power_law.md, beside this file: that and a check that is complete make it proved.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
@@ -22,7 +20,8 @@ class PowerLaw(SmoothNoise):
     """Simple to prove; `polynomial` has less noise."""
 
     name: ClassVar[str] = "power-law"
-    proof: ClassVar[str] = "the opening of power_law.py"
+    proof: ClassVar[str] = "power_law.md"
+    basis: ClassVar[Basis] = "proved"
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial,)
 
     @classmethod

@@ -167,12 +167,12 @@ def test_what_is_not_proved_is_marked(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     unit = Workers()
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
-    account.release(zero(Guarantee(unit, Pure(1))), None, name="sound")
+    account.release(zero(Guarantee(unit, Pure(1), basis="proved")), None, name="sound")
     account.ledger.close()
     assert "not proved" not in call("show", path).stdout
     assert json.loads(call("show", path, "--json").stdout)["not_proved"] == 0
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3), seed=1)
-    account.release(zero(Guarantee(unit, Pure(1))), None, name="trial")
+    account.release(zero(Guarantee(unit, Pure(1), basis="proved")), None, name="trial")
     account.ledger.close()
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
     account.release(zero(Guarantee(unit, Pure(1), basis="as published")), None, name="paper")

@@ -92,10 +92,14 @@ def test_alphas_do_not_mix() -> None:
 
 
 def test_a_guarantee_is_one_plain_sentence() -> None:
-    text = str(Guarantee(STRONG, Pure(2), proof="docs/proofs/polynomial.md"))
+    text = str(Guarantee(STRONG, Pure(2), basis="proved", proof="docs/proofs/polynomial.md"))
     assert text.startswith("strong (alpha=0.1, epsilon=2)-employer-employee privacy: no event becomes more than 7.39")
     assert "10 % or one worker" in text and "proved (docs/proofs/polynomial.md)" in text
     assert "\n" not in text and text.endswith(".")
+
+
+def test_a_claim_of_which_nothing_is_said_is_not_proved() -> None:
+    assert Guarantee(STRONG, Pure(2)).basis == "as published" and "NOT PROVED" in str(Guarantee(STRONG, Pure(2)))
 
 
 def test_a_seeded_release_says_it_is_not_private() -> None:

@@ -192,7 +192,7 @@ def offer_family(
     nothing = moments.sums_of_nothing(mechanism, public, request)
     expected = _expected_sums(family, nothing, public, request, known)
     _refuse_unsolvable(expected, public)
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
+    guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=moments.PROOF, notes=request.notes())
     exposed = {"exposure": request.exposure} if request.exposure else {}
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:

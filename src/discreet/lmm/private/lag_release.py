@@ -92,7 +92,7 @@ def offer_lags(
     nothing = sums_of_nothing(mechanism, public, request)
     moments.refuse_unsolvable(nothing.at(np.zeros(len(request.lags))), public, request)
     _warn_of_noise(nothing, request, response)
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=PROOF, notes=request.notes())
+    guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=PROOF, notes=request.notes())
     names = lag_names(public, request)
 
     def solved(drawn: NoisyLags) -> PrivateFit:

@@ -117,7 +117,7 @@ def _by_moments(
     mechanism = noise_for(public, units, request, split, reach)
     for each in possible(mechanism):
         moments.refuse_unsolvable(moments.sums_of_nothing(each, public, request), public, request)
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
+    guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=moments.PROOF, notes=request.notes())
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
         noise = mechanism.chosen(drawn)
@@ -168,7 +168,7 @@ def _by_strict(frame: AnyFrame, public: PublicDesign, asked: ModelQuestion) -> O
     )
     _warn_of_clipping(mechanism, presence, request)
     step = request.scale.step
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes())
+    guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=strict.PROOF, notes=request.notes())
 
     def read(nothing: None) -> strict.Reading:
         rows, _ = read_rows(frame, public.design.layout, public.learned)

@@ -54,7 +54,7 @@ def offer_terms(
     tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
     typical = np.full(len(nothing.coefficients), tau2)
     _refuse_unsolvable(nothing, public, sigma2, typical)
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
+    guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=moments.PROOF, notes=request.notes())
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
         solution = solve_terms(drawn, mechanism, public, request)

@@ -5,6 +5,7 @@
 mechanism         what every mechanism answers, and what is asked of one
 defaults          the mechanism of a table that names none: the one that errs least
 registry          the mechanisms by name, and the door for those of other packages
+outside           what is asked of those, and when they may say "proved"
 smooth            noise in proportion to the smooth sensitivity: what the next four and staircase share
 polynomial        a closed form for one count
 joint_polynomial  a closed form for all counts of the same establishments, under one epsilon

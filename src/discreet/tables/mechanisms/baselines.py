@@ -95,6 +95,7 @@ class EdgeLaplace(Baseline):
     """Protects single jobs."""
 
     name: ClassVar[str] = "edge-laplace"
+    basis: ClassVar[Basis] = "proved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class NodeTruncation(Baseline):
     """Protects whole establishments of at most theta workers, and counts no other."""
 
     name: ClassVar[str] = "node-truncation"
+    basis: ClassVar[Basis] = "proved"
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:

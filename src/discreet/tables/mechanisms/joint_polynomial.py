@@ -19,6 +19,7 @@ from discreet.arrays import Vector
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial, RadialPolynomial
 from discreet.noise.rings import Rings
+from discreet.privacy.guarantee import Basis
 from discreet.tables.ends import OUTWARD, not_below_zero
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
@@ -33,6 +34,7 @@ class JointPolynomialNoise(PolynomialNoise):
     """The radial law of d dimensions; for one count the same as `polynomial`."""
 
     name: ClassVar[str] = "joint-polynomial"
+    basis: ClassVar[Basis] = "proved"
     vector: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial, RadialPolynomial)
 

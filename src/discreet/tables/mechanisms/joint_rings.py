@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 from discreet.arrays import Vector
 from discreet.noise.law import Rounded
 from discreet.noise.rings import MOST_COORDINATES, Rings, tables, typical_radius
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Mechanism, Request
 from discreet.tables.pace import paced
@@ -42,6 +43,7 @@ class JointRings(JointPolynomialNoise):
     name: ClassVar[str] = "joint-rings"
     amounts: ClassVar[bool] = False
     proof: ClassVar[str] = "docs/proofs/rings.md"
+    basis: ClassVar[Basis] = "proved"
     halves: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Rings,)
     coupled: ClassVar[bool] = True

@@ -24,7 +24,7 @@ from discreet.noise.law import Rounded
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Choice, Source
 from discreet.noise.steps import Steps
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import BLUR, OUTWARD, Tail, line_quantile, not_below_zero, pivot_quantile
@@ -76,6 +76,7 @@ class LadderNoise(SmoothNoise):
 
     name: ClassVar[str] = "ladder"
     proof: ClassVar[str] = "docs/proofs/ladder.md"
+    basis: ClassVar[Basis] = "proved"
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor", "epsilon", "tabled")
     laws: ClassVar[tuple[type[Rounded], ...]] = (Steps,)

@@ -17,7 +17,7 @@ from discreet.noise.law import TERMS
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_log_laplace
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
@@ -44,6 +44,7 @@ class LogLaplace(Mechanism):
 
     name: ClassVar[str] = "log-laplace"
     proof: ClassVar[str] = "docs/proofs/log-laplace.md"
+    basis: ClassVar[Basis] = "proved"
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "shrink")
 
@@ -91,13 +92,21 @@ class LogLaplace(Mechanism):
     def scale(self, largest: Vector) -> Vector:
         return np.full_like(np.asarray(largest, dtype=np.float64), self.exponent)
 
+    def median(self, count: Vector) -> tuple[Vector, float]:
+        """The number that is multiplied, and what is added afterwards."""
+        return self.shrink * (count + self.offset), -self.offset
+
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        return draw_log_laplace(
-            multiplier=self.shrink * (count.astype(np.float64) + self.offset),
-            exponent=self.exponent,
-            addend=-self.offset,
-            source=source,
-        )
+        multiplier, addend = self.median(count.astype(np.float64))
+        return draw_log_laplace(multiplier=multiplier, exponent=self.exponent, addend=addend, source=source)
+
+    def exceeds(self, count: Vector, x: Vector) -> Vector:
+        """P(X > x) of the number X that is rounded and published for a `count`."""
+        multiplier, addend = self.median(count)
+        with np.errstate(divide="ignore"):
+            distance = np.log(np.maximum(x - addend, 0.0) / multiplier) / self.exponent
+        far = np.exp(-np.abs(distance)) / 2
+        return np.asarray(np.where(distance > 0, far, 1 - far))
 
     def log_likelihood(self, published: Integers, count: Integers, largest: Vector) -> Matrix:
         out = self.centre(np.maximum(published, np.ceil(-self.offset) + 1.0)) - math.log(self.shrink)
@@ -114,16 +123,12 @@ class LogLaplace(Mechanism):
         X + offset = m e^(l L), m the median. The side of the median on which x lies has a closed form, the other one
         follows from E X = m / (1 - l^2) - offset.
         """
-        ell, offset = self.exponent, self.offset
-        median = self.shrink * (count + offset)
-        size = np.maximum(x + offset, 0.0)
-        with np.errstate(divide="ignore"):
-            distance = np.log(size / median) / ell
-        far = np.exp(-np.abs(distance)) / 2
-        above = distance > 0
+        ell, (median, addend) = self.exponent, self.median(count)
+        size, chance = np.maximum(x - addend, 0.0), self.exceeds(count, x)
+        above, far = size > median, np.minimum(chance, 1 - chance)
         share = far * size * ell / np.where(above, 1 - ell, 1 + ell)
-        gain = median / (1 - ell**2) - offset - x
-        return np.where(above, share, share + gain), np.where(above, share - gain, share), np.where(above, far, 1 - far)
+        gain = median / (1 - ell**2) + addend - x
+        return np.where(above, share, share + gain), np.where(above, share - gain, share), chance
 
     def integer_error(self, count: Vector, largest: Vector) -> Vector:
         """The same sum as `Rounded.mean`, on either side of the count n."""

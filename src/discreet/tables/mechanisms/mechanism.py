@@ -133,7 +133,8 @@ class Mechanism(ABC):
     law : the law of the noise, one of `noise.laws`.
     theta : establishments above this size are dropped before counting.
     step : the most that one worker adds: 1 to a count, the cap to a sum of amounts.
-    name, proof, basis : its name, the file that proves its promise, and whether that is proved.
+    name, proof, basis : its name, the file that proves its promise, and whether that is proved. No class inherits a
+        basis: each says its own, and one from outside needs more to say "proved" (`registry.register`).
     hides_establishments : a baseline does not.
     by_kinds : `draw` takes the largest establishment's workers of every kind and, last, of all.
     by_pairs : `draw` takes the two largest establishments' workers on a last axis.
@@ -159,7 +160,7 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     proof: ClassVar[str]
-    basis: ClassVar[Basis] = "proved"
+    basis: ClassVar[Basis] = "as published"
     hides_establishments: ClassVar[bool] = True
     by_kinds: ClassVar[bool] = False
     by_pairs: ClassVar[bool] = False
@@ -174,6 +175,12 @@ class Mechanism(ABC):
     amounts: ClassVar[bool] = False
     plainer: ClassVar[tuple[type[Mechanism], ...]] = ()
     stated_constants: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        # A class with slots is made twice, so that super() without arguments would ask the first.
+        super(Mechanism, cls).__init_subclass__()
+        if "basis" not in vars(cls):
+            cls.basis = "as published"
 
     @classmethod
     @abstractmethod

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.mechanism import MARGIN, Request, one_worker_floor
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth import SmoothNoise
@@ -22,6 +23,7 @@ class PolynomialNoise(SmoothNoise):
 
     name: ClassVar[str] = "polynomial"
     proof: ClassVar[str] = "docs/proofs/polynomial.md"
+    basis: ClassVar[Basis] = "proved"
     halves: ClassVar[bool] = False
     amounts: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial,)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from inspect import getfile, isabstract
+from inspect import isabstract
 from pathlib import Path
 
 from discreet.errors import PrivacyError
+from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.joint_rings import JointRings
@@ -60,7 +61,8 @@ _known: dict[str, type[Mechanism]] = {kind.name: kind for kind in OURS}
 def register(kind: type[Mechanism]) -> type[Mechanism]:
     """Make a mechanism known by its name, as a function or as a decorator of its class.
 
-    It has to hide establishments, to answer everything that a mechanism is asked, and to name its proof.
+    It has to hide establishments, to answer everything that a mechanism is asked, to name its proof and to have a file
+    of source, which is part of the hash of the code that draws. What "proved" takes is in `outside`.
     """
     name, proof = getattr(kind, "name", None), getattr(kind, "proof", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
@@ -86,6 +88,8 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
             "Add what is missing.",
             about="mechanism",
         )
+    if kind not in OURS:
+        outside.check(kind)
     _known[name] = kind
     return kind
 
@@ -130,7 +134,7 @@ def foreign() -> tuple[type[Mechanism], ...]:
 
 def sources() -> tuple[tuple[str, Path], ...]:
     """The files of those mechanisms, by what they are called in the hash of the source that drew."""
-    return tuple((f"mechanism {kind.name}", Path(getfile(kind))) for kind in foreign())
+    return tuple((f"mechanism {kind.name}", outside.source(kind)) for kind in foreign())
 
 
 @cache

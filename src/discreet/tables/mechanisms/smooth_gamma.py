@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import GeneralisedCauchy
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth import SEARCHED, SmoothNoise
@@ -25,6 +26,7 @@ class SmoothGamma(SmoothNoise):
 
     name: ClassVar[str] = "smooth-gamma"
     proof: ClassVar[str] = "docs/proofs/smooth-gamma.md"
+    basis: ClassVar[Basis] = "proved"
     searched: ClassVar[tuple[float, float] | None] = SEARCHED
     laws: ClassVar[tuple[type[Rounded], ...]] = (GeneralisedCauchy,)
 

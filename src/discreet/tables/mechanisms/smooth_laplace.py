@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Laplace
+from discreet.privacy.guarantee import Basis
 from discreet.privacy.losses import Number, exact
 from discreet.tables.expected import three_digits
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
@@ -28,6 +29,7 @@ class SmoothLaplace(SmoothNoise):
 
     name: ClassVar[str] = "smooth-laplace"
     proof: ClassVar[str] = "docs/proofs/smooth-laplace.md"
+    basis: ClassVar[Basis] = "proved"
     needs_delta: ClassVar[bool] = True
     searched: ClassVar[tuple[float, float] | None] = SEARCHED
     laws: ClassVar[tuple[type[Rounded], ...]] = (Laplace,)

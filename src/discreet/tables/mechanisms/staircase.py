@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.staircase import Staircase
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
 from discreet.tables.mechanisms.smooth import SEARCHED, SmoothNoise
 
@@ -26,6 +27,7 @@ class StaircaseNoise(SmoothNoise):
 
     name: ClassVar[str] = "staircase"
     proof: ClassVar[str] = "docs/proofs/staircase.md"
+    basis: ClassVar[Basis] = "proved"
     amounts: ClassVar[bool] = True
     searched: ClassVar[tuple[float, float] | None] = SEARCHED
     laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase,)

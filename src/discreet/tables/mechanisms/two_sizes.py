@@ -22,6 +22,7 @@ from discreet.noise.rows import RowSteps, Widest
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
 from discreet.noise.steps import Steps
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.mechanism import MARGIN, CellSizes
 
@@ -44,6 +45,7 @@ class TwoSizesNoise(LadderNoise):
 
     name: ClassVar[str] = "two-sizes"
     proof: ClassVar[str] = "docs/proofs/two-sizes.md"
+    basis: ClassVar[Basis] = "proved"
     by_pairs: ClassVar[bool] = True
 
     @property

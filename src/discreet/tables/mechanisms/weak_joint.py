@@ -20,6 +20,7 @@ from discreet.arrays import Integers, Mask, Vector
 from discreet.noise.rings import COARSE, Rings, table
 from discreet.noise.sampler import add, draw_within
 from discreet.noise.source import Source
+from discreet.privacy.guarantee import Basis
 from discreet.privacy.losses import Loss
 from discreet.tables.ends import OUTWARD, pivot_quantile, plausible
 from discreet.tables.mechanisms.joint_rings import JointRings
@@ -36,6 +37,7 @@ class WeakJoint(JointRings):
     """Rings whose volume and radius need not change together. `draw` takes x_c of every kind and, last, of all."""
 
     name: ClassVar[str] = "weak-joint"
+    basis: ClassVar[Basis] = "proved"
     coupled: ClassVar[bool] = False
     strong_by_kind: ClassVar[bool] = False
     by_kinds: ClassVar[bool] = True

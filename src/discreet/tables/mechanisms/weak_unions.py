@@ -18,6 +18,7 @@ from discreet.noise.rings import Rings
 from discreet.noise.sampler import add
 from discreet.noise.source import Source
 from discreet.noise.unions import MOST_KINDS, draw_unions
+from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.weak_joint import WeakJoint
@@ -28,6 +29,7 @@ class WeakUnions(WeakJoint):
     """The rings of `weak-joint` in a norm of all unions. `draw` takes x(A) of every set of kinds, as `Cells.unions`."""
 
     name: ClassVar[str] = "weak-unions"
+    basis: ClassVar[Basis] = "proved"
     by_unions: ClassVar[bool] = True
     most_cells: ClassVar[int] = MOST_KINDS
     plainer: ClassVar[tuple[type[Mechanism], ...]] = (WeakJoint, JointPolynomialNoise)

@@ -1,6 +1,7 @@
 """Information about the coefficients of a perturbed objective: two noisy sums, which give standard errors.
 
-The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free.
+The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free,
+and comes from the design that was read without responses: the rows of a fit tell which responses are missing.
 The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients. Both
 give the objective's curvature H and the variance of a pull, and with these the effect of noise and sampling on the
 minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
@@ -12,11 +13,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.reach import reach_of
 from discreet.bayes.summation import noisy_sums
 from discreet.noise.laws import Laplace
@@ -24,6 +25,7 @@ from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import upward
 
 if TYPE_CHECKING:
+    from discreet.bayes.regression import KnownDesign
     from discreet.noise.source import Source
 
 STEPS = 2**16  # of the grid of X: steps in the norm
@@ -58,6 +60,14 @@ class MinimumLaw(TypedDict):
     smoothing: float
 
 
+class FitRows(NamedTuple):
+    """The rows of a fit; confidential. Those that cannot be used are zeros in X, and not `usable`."""
+
+    X: Matrix
+    y: Vector
+    usable: Mask
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is known of the rows.
@@ -82,22 +92,31 @@ class Errors:
     reach: Vector
 
 
-def tell(X: Matrix, y: Vector, f: Vector, paid: Paid, *, norm: float, tau: float, source: Source) -> Told:
-    """Draw both sums; rows of X are no longer than the norm."""
-    gram = exact = whole_gram(X, norm)
-    if paid.gram:
-        upper = np.triu_indices(len(exact))
-        scale = np.full(len(upper[0]), upward(2 * STEPS**2 / paid.gram))
-        gram = np.zeros_like(exact)
-        gram[upper] = add_noise(exact[upper], Laplace(), scale=scale, source=source)
-        gram = gram + np.triu(gram, 1).T
+def tell(
+    rows: FitRows, f: Vector, paid: Paid, *, known: KnownDesign | None, norm: float, tau: float, source: Source
+) -> Told:
+    """Draw both sums, or the second alone where the design is known; rows of X are no longer than the norm."""
+    gram = noisy_gram(rows.X, paid, norm=norm, source=source) if known is None else known_gram(known, norm)
     with np.errstate(all="ignore"):
-        squared = 1 - 1 / (1 + ((X @ f - y) / tau) ** 2)
+        squared = 1 - 1 / (1 + ((rows.X @ f - rows.y) / tau) ** 2)
+    squared[~rows.usable] = 1.0  # a row without a response curves nothing: as one whose pull is full
     pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
-    unit = (norm / STEPS) ** 2
-    return Told(
-        np.asarray(gram * unit, dtype=np.float64), paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0])
-    )
+    return Told(gram, paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0]))
+
+
+def known_gram(design: KnownDesign, norm: float) -> Matrix:
+    """X'X without noise: of a design that everybody may know, and of no other rows."""
+    return np.asarray(whole_gram(shortened(design.X, norm), norm) * (norm / STEPS) ** 2, dtype=np.float64)
+
+
+def noisy_gram(X: Matrix, paid: Paid, *, norm: float, source: Source) -> Matrix:
+    """X'X with the noise that was paid for; rows of X are no longer than the norm."""
+    exact = whole_gram(X, norm)
+    upper = np.triu_indices(len(exact))
+    scale = np.full(len(upper[0]), upward(2 * STEPS**2 / paid.gram))
+    gram = np.zeros_like(exact)
+    gram[upper] = add_noise(exact[upper], Laplace(), scale=scale, source=source)
+    return np.asarray((gram + np.triu(gram, 1).T) * (norm / STEPS) ** 2, dtype=np.float64)
 
 
 def whole_gram(X: Matrix, norm: float) -> Integers:

@@ -16,13 +16,13 @@ def plain_words(unit: Unit, jobs: int | None = 1) -> str:
     """Whom the definition protects where a worker has so many `jobs` at most, for a reader without mathematics."""
     if isinstance(unit, Groups):
         return (
-            f"Take any one {' and '.join(unit.by)}, and imagine that all responses of its rows had been others. The "
-            "release would have come out much the same. Which rows these are, and how many, is public."
+            f"Take any one {' and '.join(unit.by)}, and imagine that all responses of its rows had been others, or "
+            "missing. The release would have come out much the same. Which rows these are, and how many, is public."
         )
     if isinstance(unit, Rows | AnyRow):
         return (
-            "Take any one row, and imagine its response had been another. The release would have come out much the "
-            "same."
+            "Take any one row, and imagine its response had been another, or missing. The release would have come out "
+            "much the same."
         )
     return f"{_protected(unit)}{_several(unit, jobs)}"
 

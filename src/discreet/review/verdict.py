@@ -33,7 +33,7 @@ from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, shown, total
-from discreet.privacy.units import EstablishmentNodes, Establishments
+from discreet.privacy.units import EstablishmentNodes, Establishments, first_said
 from discreet.privacy.verify import LossVerdict, verify
 from discreet.progress import Progress, silent
 from discreet.release.files import FORMAT as ABOUT_FORMAT
@@ -250,8 +250,11 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
     if isinstance(request, CountRequest | FlowRequest):
         rebuilt = request.guarantee
-    odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
-    if odd or claim.keys() != rebuilt.to_dict().keys():
+    found = rebuilt.to_dict()
+    if claim["sentence"] == str(rebuilt).replace(str(rebuilt.unit), first_said(rebuilt.unit)):
+        found["sentence"] = claim["sentence"]
+    odd = sorted(part for part, value in found.items() if claim.get(part) != value)
+    if odd or claim.keys() != found.keys():
         raise RefutedError(f"its words are not those of what it promises: {', '.join(odd) or 'more is said'}")
     return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its parts add up to it"
 

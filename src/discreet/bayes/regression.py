@@ -80,6 +80,12 @@ class Known:
         pieces = self.layout.fixed
         return [bool(piece.monomial.atoms) for piece in pieces], [piece.width(self.levels) for piece in pieces]
 
+    @property
+    def explaining(self) -> tuple[str, ...]:
+        """The columns that X is made of; the response too, where it stands on the right."""
+        terms = self.layout.model.fixed
+        return tuple(dict.fromkeys(factor.column for term in terms for factor in term))
+
     def read(self, frame: AnyFrame) -> Regression:
         """The rows; confidential."""
         rows, found = read_any(frame, self.layout, self.layout.model.columns)
@@ -108,9 +114,7 @@ class Known:
 
     def public_design(self, unit: Unit) -> KnownDesign | None:
         """X, if the unit protects responses alone and all columns are public; else nothing is read."""
-        if not isinstance(unit, Rows) or {*self.layout.model.columns[1:]} - {*self.public}:
-            return None
-        return KnownDesign(self, unit)
+        return KnownDesign(self, unit) if isinstance(unit, Rows) and {*self.explaining} <= {*self.public} else None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -124,9 +128,8 @@ class KnownDesign:
     X: Matrix = field(repr=False)
 
     def __init__(self, known: Known, unit: Rows) -> None:
-        named = known.layout.model.columns[1:]
-        hidden = {*named} - {*known.public} | {*named} & {known.layout.model.response.column, *unit.responses}
-        if not isinstance(unit, Rows) or hidden:
+        named, response = known.explaining, known.layout.model.response.column
+        if not isinstance(unit, Rows) or {*named} - {*known.public} or {*named} & {response, *unit.responses}:
             raise PrivacyError(
                 f"The design of {known.layout.model.text!r} was asked for without noise.",
                 "It is public where responses alone are protected and all other columns are declared public.",

@@ -75,6 +75,16 @@ def test_a_design_is_made_from_public_columns_and_from_nothing_else(formula: str
             make()
 
 
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf, 1e100, -1e308])
+def test_a_row_whose_response_is_no_usable_number_counts_as_zeros(value: float | None) -> None:
+    """Confidential, and so in no design; beside 1e100 a number is still one."""
+    facts = public_facts("y ~ x", {**DATA, "y": [1.0] * 39 + [value]})
+    found = facts.read(facts.frame)
+    assert found.usable.tolist() == [True] * 39 + [False] and not found.X[-1].any() and found.y[-1] == 0
+    large = public_facts("y ~ x", {**DATA, "y": [1.0] * 39 + [9.9e99]})
+    assert large.read(large.frame).usable.all()
+
+
 @pytest.mark.parametrize(
     ("formula", "public", "unit"),
     [("y ~ x", [], UNIT), ("y ~ x", ["x"], AnyRow()), ("y ~ x + y", ["x"], UNIT), ("y ~ x", ["x"], Rows(0, 2, "x"))],

@@ -1,7 +1,8 @@
 """Information about the coefficients of a perturbed objective: two noisy sums, which give standard errors.
 
 The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free,
-and comes from the design that was read without responses: the rows of a fit tell which responses are missing.
+and comes from the design that was read without responses: the rows of a fit tell which responses are missing. How many
+are is then the first sum instead, a number with noise.
 The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients. Both
 give the objective's curvature H and the variance of a pull, and with these the effect of noise and sampling on the
 minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 STEPS = 2**16  # of the grid of X: steps in the norm
 BLOCK = 2**20  # rows whose products of steps add up exactly in doubles
+MISSING = Fraction(1, 5)  # share of what sums cost for the number of rows without a response, if columns are public
 SURE = 0.95  # the probability with which noise in X'X is within its allowance
 ALLOWED = 1.0  # scales of the noise in the sum of squared pulls that are added to it
 DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which their law is taken as known
@@ -37,14 +39,17 @@ DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """The cost of the two sums, and their noise; `gram` is 0 where columns are public."""
+    """The cost of the two sums, and their noise; `gram` is 0 where columns are public, and `missing` elsewhere."""
 
     gram: Fraction
     pulls: Fraction
+    missing: Fraction
 
     @classmethod
     def of(cls, epsilon: Fraction, *, public: bool) -> Paid:
-        return cls(Fraction(0), epsilon) if public else cls(epsilon / 2, epsilon / 2)
+        if public:
+            return cls(Fraction(0), (1 - MISSING) * epsilon, MISSING * epsilon)
+        return cls(epsilon / 2, epsilon / 2, Fraction(0))
 
     def gram_scale(self, norm: float) -> float:
         """The scale of the Laplace noise in an entry of X'X."""
@@ -76,12 +81,15 @@ class Told:
     ----------
     gram, gram_scale : X'X, and the scale of the noise in its entries.
     pulls, pulls_scale : the sum of squared pulls over tau^2, and the scale of its noise.
+    missing, missing_scale : the number of rows in X'X that cannot be used, and the scale of its noise.
     """
 
     gram: Matrix
     gram_scale: float
     pulls: float
     pulls_scale: float
+    missing: float = 0.0
+    missing_scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +103,17 @@ class Errors:
 def tell(
     rows: FitRows, f: Vector, paid: Paid, *, known: KnownDesign | None, norm: float, tau: float, source: Source
 ) -> Told:
-    """Draw both sums, or the second alone where the design is known; rows of X are no longer than the norm."""
-    gram = noisy_gram(rows.X, paid, norm=norm, source=source) if known is None else known_gram(known, norm)
+    """Draw both sums; rows of X are no longer than the norm."""
     with np.errstate(all="ignore"):
-        squared = 1 - 1 / (1 + ((rows.X @ f - rows.y) / tau) ** 2)
-    squared[~rows.usable] = 1.0  # a row without a response curves nothing: as one whose pull is full
-    pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
-    return Told(gram, paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0]))
+        squared = np.where(rows.usable, 1 - 1 / (1 + ((rows.X @ f - rows.y) / tau) ** 2), 0.0)
+    if known is None:  # rows that cannot be used are not in X'X
+        gram = noisy_gram(rows.X, paid, norm=norm, source=source)
+        pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
+        return Told(gram, paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0]))
+    both, cost = np.stack([squared, ~rows.usable], axis=1), [paid.pulls, paid.missing]
+    drawn = noisy_sums(both, span=1.0, epsilons=cost, source=source)
+    (pulled, missing), (scale, missing_scale) = drawn.value.tolist(), drawn.scale.tolist()
+    return Told(known_gram(known, norm), 0.0, pulled, scale, missing, missing_scale)
 
 
 def known_gram(design: KnownDesign, norm: float) -> Matrix:
@@ -142,7 +154,8 @@ def errors(
     A reach is for the coefficients without penalty: it allows for what the penalty takes from them.
     """
     pull = min(max(told.pulls + ALLOWED * told.pulls_scale, 0.0) / rows, 1.0)
-    weight = (1 - pull) ** 1.5  # Jensen: the mean of (1 - q)^1.5 is no less
+    there = 1 - min(max(told.missing + ALLOWED * told.missing_scale, 0.0) / rows, 1.0)
+    weight = there * (1 - min(pull / there, 1.0)) ** 1.5 if there else 0.0  # Jensen: the mean of (1 - q)^1.5 is no less
     value, V = np.linalg.eigh(told.gram)
     doubt = told.gram_scale * noise_norm(len(f))
     known = np.maximum(value - doubt, 0.0)

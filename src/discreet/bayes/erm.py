@@ -122,8 +122,8 @@ def objective_perturbation(
     Parameters
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
-    bounds : where responses lie, known without the data; one outside counts as the nearer end. An intercept is drawn
-        to their middle.
+    bounds : where responses lie, known without the data; one outside counts as the nearer end, and a row without one
+        has no effect. An intercept is drawn to their middle.
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
         default the number of terms, if all are categories; that of the rows themselves, if responses alone are
         protected and all columns are public. Other columns of numbers have no bound that is public.

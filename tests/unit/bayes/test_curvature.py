@@ -110,8 +110,11 @@ def test_errors_that_leave_out_noise_are_found_out() -> None:
 
 
 def test_intervals_hold_where_responses_are_missing() -> None:
-    """Half of them are. Columns are public and count in X'X, which must not tell of them; such rows curve nothing."""
-    held, sets, unit = [], 80, Rows(-8, 8, "y")
+    """Half of them are. Columns are public and count in X'X, which must not tell of them; such rows curve nothing.
+
+    Errors are not much too large either.
+    """
+    held, off, told, sets, unit = [], [], [], 80, Rows(-8, 8, "y")
     for number in range(sets):
         rng = np.random.default_rng([9, number])
         x, ask = rng.uniform(-1, 1, 2000), {"bounds": (-8, 8), "norm": 2, "penalty": 1, "epsilon": 20}
@@ -119,7 +122,10 @@ def test_intervals_hold_where_responses_are_missing() -> None:
         account = Account.open(None, dataset="rows", unit=unit, budget=Pure(20), seed=number)
         found = objective_perturbation("y ~ x", data, **ask, account=account, public=["x"]).value
         held.append([low <= right <= high for low, right, high in zip(found.low, (1, 2), found.high, strict=True)])
+        off.append(np.subtract(found.value, (1, 2)))
+        told.append(found.std_error)
     assert (np.mean(held, axis=0) >= stats.binom(sets, 0.95).ppf(1e-4) / sets).all()
+    assert (np.median(told, axis=0) < 1.6 * np.std(off, axis=0)).all()
 
 
 def test_where_noise_hides_the_rows_there_is_no_interval_and_the_penalty_bounds_the_error() -> None:

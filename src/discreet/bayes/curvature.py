@@ -1,6 +1,8 @@
 """Information about the coefficients of a perturbed objective: two noisy sums, which give standard errors.
 
-The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free.
+The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free,
+and comes from the design that was read without responses: the rows of a fit tell which responses are missing. How many
+are is then the first sum instead, a number with noise.
 The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients. Both
 give the objective's curvature H and the variance of a pull, and with these the effect of noise and sampling on the
 minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
@@ -12,11 +14,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.reach import reach_of
 from discreet.bayes.summation import noisy_sums
 from discreet.noise.laws import Laplace
@@ -24,10 +26,12 @@ from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import upward
 
 if TYPE_CHECKING:
+    from discreet.bayes.regression import KnownDesign
     from discreet.noise.source import Source
 
 STEPS = 2**16  # of the grid of X: steps in the norm
 BLOCK = 2**20  # rows whose products of steps add up exactly in doubles
+MISSING = Fraction(1, 5)  # share of what sums cost for the number of rows without a response, if columns are public
 SURE = 0.95  # the probability with which noise in X'X is within its allowance
 ALLOWED = 1.0  # scales of the noise in the sum of squared pulls that are added to it
 DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which their law is taken as known
@@ -35,14 +39,17 @@ DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """The cost of the two sums, and their noise; `gram` is 0 where columns are public."""
+    """The cost of the two sums, and their noise; `gram` is 0 where columns are public, and `missing` elsewhere."""
 
     gram: Fraction
     pulls: Fraction
+    missing: Fraction
 
     @classmethod
     def of(cls, epsilon: Fraction, *, public: bool) -> Paid:
-        return cls(Fraction(0), epsilon) if public else cls(epsilon / 2, epsilon / 2)
+        if public:
+            return cls(Fraction(0), (1 - MISSING) * epsilon, MISSING * epsilon)
+        return cls(epsilon / 2, epsilon / 2, Fraction(0))
 
     def gram_scale(self, norm: float) -> float:
         """The scale of the Laplace noise in an entry of X'X."""
@@ -58,6 +65,14 @@ class MinimumLaw(TypedDict):
     smoothing: float
 
 
+class FitRows(NamedTuple):
+    """The rows of a fit; confidential. Those that cannot be used are zeros in X, and not `usable`."""
+
+    X: Matrix
+    y: Vector
+    usable: Mask
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What is known of the rows.
@@ -66,12 +81,15 @@ class Told:
     ----------
     gram, gram_scale : X'X, and the scale of the noise in its entries.
     pulls, pulls_scale : the sum of squared pulls over tau^2, and the scale of its noise.
+    missing, missing_scale : the number of rows in X'X that cannot be used, and the scale of its noise.
     """
 
     gram: Matrix
     gram_scale: float
     pulls: float
     pulls_scale: float
+    missing: float = 0.0
+    missing_scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +100,35 @@ class Errors:
     reach: Vector
 
 
-def tell(X: Matrix, y: Vector, f: Vector, paid: Paid, *, norm: float, tau: float, source: Source) -> Told:
+def tell(
+    rows: FitRows, f: Vector, paid: Paid, *, known: KnownDesign | None, norm: float, tau: float, source: Source
+) -> Told:
     """Draw both sums; rows of X are no longer than the norm."""
-    gram = exact = whole_gram(X, norm)
-    if paid.gram:
-        upper = np.triu_indices(len(exact))
-        scale = np.full(len(upper[0]), upward(2 * STEPS**2 / paid.gram))
-        gram = np.zeros_like(exact)
-        gram[upper] = add_noise(exact[upper], Laplace(), scale=scale, source=source)
-        gram = gram + np.triu(gram, 1).T
     with np.errstate(all="ignore"):
-        squared = 1 - 1 / (1 + ((X @ f - y) / tau) ** 2)
-    pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
-    unit = (norm / STEPS) ** 2
-    return Told(
-        np.asarray(gram * unit, dtype=np.float64), paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0])
-    )
+        squared = np.where(rows.usable, 1 - 1 / (1 + ((rows.X @ f - rows.y) / tau) ** 2), 0.0)
+    if known is None:  # rows that cannot be used are not in X'X
+        gram = noisy_gram(rows.X, paid, norm=norm, source=source)
+        pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
+        return Told(gram, paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0]))
+    both, cost = np.stack([squared, ~rows.usable], axis=1), [paid.pulls, paid.missing]
+    drawn = noisy_sums(both, span=1.0, epsilons=cost, source=source)
+    (pulled, missing), (scale, missing_scale) = drawn.value.tolist(), drawn.scale.tolist()
+    return Told(known_gram(known, norm), 0.0, pulled, scale, missing, missing_scale)
+
+
+def known_gram(design: KnownDesign, norm: float) -> Matrix:
+    """X'X without noise: of a design that everybody may know, and of no other rows."""
+    return np.asarray(whole_gram(shortened(design.X, norm), norm) * (norm / STEPS) ** 2, dtype=np.float64)
+
+
+def noisy_gram(X: Matrix, paid: Paid, *, norm: float, source: Source) -> Matrix:
+    """X'X with the noise that was paid for; rows of X are no longer than the norm."""
+    exact = whole_gram(X, norm)
+    upper = np.triu_indices(len(exact))
+    scale = np.full(len(upper[0]), upward(2 * STEPS**2 / paid.gram))
+    gram = np.zeros_like(exact)
+    gram[upper] = add_noise(exact[upper], Laplace(), scale=scale, source=source)
+    return np.asarray((gram + np.triu(gram, 1).T) * (norm / STEPS) ** 2, dtype=np.float64)
 
 
 def whole_gram(X: Matrix, norm: float) -> Integers:
@@ -123,7 +154,8 @@ def errors(
     A reach is for the coefficients without penalty: it allows for what the penalty takes from them.
     """
     pull = min(max(told.pulls + ALLOWED * told.pulls_scale, 0.0) / rows, 1.0)
-    weight = (1 - pull) ** 1.5  # Jensen: the mean of (1 - q)^1.5 is no less
+    there = 1 - min(max(told.missing + ALLOWED * told.missing_scale, 0.0) / rows, 1.0)
+    weight = there * (1 - min(pull / there, 1.0)) ** 1.5 if there else 0.0  # Jensen: the mean of (1 - q)^1.5 is no less
     value, V = np.linalg.eigh(told.gram)
     doubt = told.gram_scale * noise_norm(len(f))
     known = np.maximum(value - doubt, 0.0)

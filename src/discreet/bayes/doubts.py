@@ -11,11 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Vector
+
+if TYPE_CHECKING:
+    from discreet.bayes.regression import KnownDesign
 
 SUPPOSED = 10.0  # rows for each that carries a coefficient, where columns are not public: a level of a tenth of them
 LEAST_CARRIED = 10  # rows of a part that carry a coefficient, and rows for each of its p + 1 numbers
@@ -49,8 +52,9 @@ class Carried:
         return cls(np.full(questions, SUPPOSED), SUPPOSED, public=False)
 
     @classmethod
-    def of(cls, X: Matrix, columns: Integers) -> Carried:
+    def of(cls, design: KnownDesign, columns: Integers) -> Carried:
         """From a public design: n times the sum of w^4 over weights w of the responses; their squares sum to 1."""
+        X = design.X
         rows = float(len(X))
         with np.errstate(all="ignore"):
             R = np.linalg.qr(X, mode="r")

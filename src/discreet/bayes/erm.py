@@ -27,11 +27,11 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
-from discreet.bayes.curvature import MinimumLaw, Paid, errors, shortened, tell
+from discreet.bayes.curvature import FitRows, MinimumLaw, Paid, errors, known_gram, shortened, tell
 from discreet.bayes.doubts import Doubt
 from discreet.bayes.predictor import NO_ERRORS, FitErrors, Predictor, expected_errors, said, supposed
 from discreet.bayes.question import PosteriorQuestion
-from discreet.bayes.regression import Known
+from discreet.bayes.regression import Known, KnownDesign
 from discreet.bayes.spending import floats, loss_of, public_note
 from discreet.errors import FitError, PrivacyError
 from discreet.faults import Argument
@@ -123,8 +123,8 @@ def objective_perturbation(
     Parameters
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
-    bounds : where responses lie, known without the data; one outside counts as the nearer end. An intercept is drawn
-        to their middle.
+    bounds : where responses lie, known without the data; one outside counts as the nearer end, and a row without one
+        has no effect. An intercept is drawn to their middle.
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
         default the number of terms, if all are categories; that of the rows themselves, if responses alone are
         protected and all columns are public. Other columns of numbers have no bound that is public.
@@ -169,11 +169,11 @@ def objective_perturbation(
                 about=what,
             )
 
-    def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Vector], Predictor]:
+    def offered(known: Known, unit: Unit) -> Offer[AnyFrame, FitRows, Predictor]:
         design = known.public_design(unit)
         longest = known.longest if norm is None else norm
         if longest is None and design is not None:  # whatever a row's response is, its entries are these or zeros
-            longest = float(np.abs(design).sum(axis=1).max()) or 1.0
+            longest = longest_row(design)
         if longest is None:
             why = (
                 "The account protects responses alone, and the column is not declared public."
@@ -200,18 +200,18 @@ def objective_perturbation(
             epsilon=(1 - share) * loss.epsilon,
         )
 
-        def read(frame: AnyFrame) -> tuple[Matrix, Vector]:
+        def read(frame: AnyFrame) -> FitRows:
             rows = known.read(frame)
-            return shortened(rows.X, longest), np.clip(rows.y, lower, upper) - middle
+            return FitRows(shortened(rows.X, longest), np.clip(rows.y, lower, upper) - middle, rows.usable)
 
-        def draw(rows: tuple[Matrix, Vector], source: Source) -> Predictor:
-            f = release(*rows, constants, source=source)
+        def draw(rows: FitRows, source: Source) -> Predictor:
+            f = release(rows.X, rows.y, constants, source=source)
             doubts = [Doubt("", RAISED.format(penalty, constants.penalty))] * (constants.penalty > penalty)
             reach = error = np.full(p, np.nan)
             if paid is None:
                 doubts.append(NO_ERRORS)
             else:
-                told = tell(*rows, f, paid, norm=longest, tau=constants.tau, source=source)
+                told = tell(rows, f, paid, known=design, norm=longest, tau=constants.tau, source=source)
                 found = errors(f, told, rows=n, **constants.law)
                 reach, error = found.reach, found.std_error
                 doubts += said(reach, float(np.linalg.eigvalsh(told.gram)[0]), constants.penalty)
@@ -231,9 +231,9 @@ def objective_perturbation(
             )
 
         def expected() -> FitErrors:
-            X = None if design is None else shortened(design, longest)
-            gram = supposed(*known.terms, rows=n, norm=longest) if X is None else X.T @ X
-            return expected_errors(known.names, gram, paid, rows=n, norm=longest, public=X is not None, **constants.law)
+            public = design is not None
+            gram = known_gram(design, longest) if design else supposed(*known.terms, rows=n, norm=longest)
+            return expected_errors(known.names, gram, paid, rows=n, norm=longest, public=public, **constants.law)
 
         return Offer(
             guarantee=Guarantee(unit, loss, "tight", "proved", PROOF, (public_note(known.public),)),
@@ -254,6 +254,11 @@ def objective_perturbation(
         )
 
     return PosteriorQuestion(formula, (), public, numbers, payer, offered)
+
+
+def longest_row(design: KnownDesign) -> float:
+    """The largest sum of a row's absolute entries."""
+    return float(np.abs(design.X).sum(axis=1).max()) or 1.0
 
 
 def _pair(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -256,7 +256,8 @@ def expected_errors(
             *common, none, none, tuple(map(float, shrunk)), public, 0.0, ratio, (NONE,) * p, (NO_ERRORS.note,)
         )
     law = MinimumLaw(tau=tau, penalty=penalty, scale=scale, smoothing=smoothing)
-    told = Told(gram, paid.gram_scale(norm), rows * RESIDUAL**2, 1 / float(paid.pulls))
+    missing = 1 / float(paid.missing) if paid.missing else 0.0  # none is supposed
+    told = Told(gram, paid.gram_scale(norm), rows * RESIDUAL**2, 1 / float(paid.pulls), 0.0, missing)
     found = errors(np.zeros(p), told, rows=rows, **law)
     lowest = highest = np.empty(0)
     if not public:  # X'X is between nothing and rows times the norm's square, and known exactly or not at all

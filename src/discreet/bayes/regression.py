@@ -5,6 +5,8 @@ poly, bs, ns, log_size, size_class) are refused: through them one row would touc
 fail. The levels of categories are taken from the data and are public, so such columns must be declared; all others
 are numbers, by their type or by declaration. Nothing else in a row can cause an error or a warning. A row with an entry
 that is missing, infinite, beyond 1e100, or a logarithm that does not exist counts as a row of zeros and has no effect.
+So X as it was read beside the responses tells which of them are missing: what needs X without noise takes a
+`KnownDesign`, which is read without.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.bayes.doubts import Carried
-from discreet.errors import DataError, FormulaError
+from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
 from discreet.formula.roles import Roles
@@ -80,6 +82,12 @@ class Known:
         pieces = self.layout.fixed
         return [bool(piece.monomial.atoms) for piece in pieces], [piece.width(self.levels) for piece in pieces]
 
+    @property
+    def explaining(self) -> tuple[str, ...]:
+        """The columns that X is made of; the response too, where it stands on the right."""
+        terms = self.layout.model.fixed
+        return tuple(dict.fromkeys(factor.column for term in terms for factor in term))
+
     def read(self, frame: AnyFrame) -> Regression:
         """The rows; confidential."""
         rows, found = read_any(frame, self.layout, self.layout.model.columns)
@@ -93,53 +101,77 @@ class Known:
             )
         with np.errstate(all="ignore"):
             y = rows.evaluate(self.layout.response).copy()
-            X, usable = self._design(rows)
+            X, usable = design_of(rows, self)
             usable &= np.abs(y) < HUGE
         X[~usable], y[~usable] = 0.0, 0.0
-        return Regression(y, X, self.names)
+        return Regression(y, X, self.names, usable)
 
     def carried(self, columns: Integers, unit: Unit) -> Carried:
         """The number of rows that carry these coefficients: from the columns if all are public, otherwise assumed.
 
         Whole rows hide a row's columns beside their levels, so nothing is read if these are protected.
         """
-        X = self.public_design(unit)
-        return Carried.supposed(len(columns)) if X is None else Carried.of(X, columns)
+        design = self.public_design(unit)
+        return Carried.supposed(len(columns)) if design is None else Carried.of(design, columns)
 
-    def public_design(self, unit: Unit) -> Matrix | None:
+    def public_design(self, unit: Unit) -> KnownDesign | None:
         """X, if the unit protects responses alone and all columns are public; else nothing is read."""
-        named = self.layout.model.columns[1:]
-        if not isinstance(unit, Rows) or {*named} - {*self.public}:
-            return None
-        if not named:
-            return np.ones((self.rows, 1))
-        rows, _ = read_any(self.frame, self.layout, named)
-        with np.errstate(all="ignore"):
-            X, usable = self._design(rows)
-        X[~usable] = 0.0
-        return X
+        return KnownDesign(self, unit) if isinstance(unit, Rows) and {*self.explaining} <= {*self.public} else None
 
-    def _design(self, rows: ModelRows) -> tuple[Matrix, Mask]:
-        """X, and which of its rows are numbers."""
-        X, start = np.zeros((rows.count, len(self.names))), 0
-        for piece in self.layout.fixed:
-            at = piece.position(rows.codes, self.levels, rows.count)
-            touched = np.flatnonzero(at >= 0)
-            X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
-            start += piece.width(self.levels)
-        usable = np.asarray((np.abs(X) < HUGE).all(axis=1))
-        for code in rows.codes.values():
-            usable &= code >= 0
-        return X, usable
+
+@dataclass(frozen=True, slots=True, init=False)
+class KnownDesign:
+    """X of a regression that everybody may know, so that it needs no noise.
+
+    It is read here, from public columns and without the response, and made of nothing else: no row of it is zero
+    because of what a response is.
+    """
+
+    X: Matrix = field(repr=False)
+
+    def __init__(self, known: Known, unit: Rows) -> None:
+        named, response = known.explaining, known.layout.model.response.column
+        if not isinstance(unit, Rows) or {*named} - {*known.public} or {*named} & {response, *unit.responses}:
+            raise PrivacyError(
+                f"The design of {known.layout.model.text!r} was asked for without noise.",
+                "It is public where responses alone are protected and all other columns are declared public.",
+                "Report this with its formula.",
+                about="public",
+            )
+        X = np.ones((known.rows, 1))
+        if named:
+            rows, _ = read_any(known.frame, known.layout, named)
+            with np.errstate(all="ignore"):
+                X, usable = design_of(rows, known)
+            X[~usable] = 0.0
+        object.__setattr__(self, "X", X)
+
+
+def design_of(rows: ModelRows, known: Known) -> tuple[Matrix, Mask]:
+    """X, and which of its rows are numbers."""
+    X, start = np.zeros((rows.count, len(known.names))), 0
+    for piece in known.layout.fixed:
+        at = piece.position(rows.codes, known.levels, rows.count)
+        touched = np.flatnonzero(at >= 0)
+        X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
+        start += piece.width(known.levels)
+    usable = np.asarray((np.abs(X) < HUGE).all(axis=1))
+    for code in rows.codes.values():
+        usable &= code >= 0
+    return X, usable
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """y = X beta + error, with the coefficients' names."""
+    """y = X beta + error, with the coefficients' names; confidential.
+
+    Rows that cannot be used are zeros in X and y, and not `usable`: this tells about responses, and so does X.
+    """
 
     y: Vector
     X: Matrix
     names: tuple[str, ...]
+    usable: Mask
 
 
 def public_facts(

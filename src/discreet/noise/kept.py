@@ -48,15 +48,14 @@ def kept(
     folder = _folder()
     path = None if folder is None else folder / f"{kind.split(',')[0]}-{name}.json"
     rows = None if path is None else _read(path)
-    if path is not None and rows is not None:
-        _refuse_no_law(rows, path)
-        check(rows)
-        return rows
-    if seconds > _most_seconds.get():
-        raise LongTable(seconds)
-    rows = solve()
+    read = rows is not None
+    if rows is None:
+        if seconds > _most_seconds.get():
+            raise LongTable(seconds)
+        rows = solve()
+    _refuse_no_law(rows, name)
     check(rows)
-    if path is not None:
+    if path is not None and not read:
         _write(path, rows)
     return rows
 
@@ -110,9 +109,9 @@ def rounded(shares: NDArray[np.float64]) -> NDArray[np.object_]:
     return weights
 
 
-def _refuse_no_law(rows: NDArray[np.object_], path: Path) -> None:
+def _refuse_no_law(rows: NDArray[np.object_], name: str) -> None:
     if any(sum(row) != 2**BITS or min(row) < 0 for row in rows.tolist()):
-        raise damaged(f"the rows of {path.name} are no probabilities")
+        raise damaged(f"the rows of {name} are no probabilities")
 
 
 def _read(path: Path) -> NDArray[np.object_] | None:

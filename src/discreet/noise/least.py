@@ -11,6 +11,7 @@ proof; `excess` computes all of them. docs/proofs/ladder.md has it in full.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,9 @@ ERROR = 2.0**-40
 
 LEAN = 0.05
 """The difference on one side of the law that is mixed in to move a mean."""
+
+UNBIASED = 2.0**-44
+"""What a mean may be off from zero, in units of E|Z|: more than doubles do to the weights of a law that has one."""
 
 INEXACT = 2.0**-20
 """A smaller unknown of the programme is an inexact zero; all are about 1."""
@@ -203,12 +207,26 @@ def excess(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> fl
     return float((level[:, None] - level[None, :] - cells.costs()).max()) - epsilon
 
 
+def bias(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> Fraction:
+    """The largest |E Z| of a row, in units of its E|Z|; of whole numbers, so that nothing cancels unseen."""
+    tail, half = rings(cells, epsilon), Fraction(cells.width) / 2
+    ring, odd = Fraction(tail.mean) / Fraction(tail.mass), range(1 - 2 * cells.reach, 2 * cells.reach, 2)
+    worst = Fraction(0)
+    for left, *inside, right in weights.tolist():
+        mean = half * sum(weight * place for weight, place in zip(inside, odd, strict=True)) + ring * (right - left)
+        size = half * sum(weight * abs(place) for weight, place in zip(inside, odd, strict=True))
+        worst = max(worst, abs(mean) / (size + ring * (right + left)))
+    return worst
+
+
 def check(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> None:
-    """Refuse weights that are no law of these cells, or lose more than epsilon."""
+    """Refuse weights that are no law of these cells, that lose more than epsilon or whose mean is not zero."""
     if weights.shape != (1, 2 * cells.reach + 2) or not all(weight > 0 for weight in weights[0]):
         raise damaged("it has other cells")
     if not excess(cells, weights, epsilon) + ERROR * 2**4 <= 0:
         raise damaged(f"it loses more than {epsilon:.6g}")
+    if not bias(cells, weights, epsilon) <= UNBIASED:
+        raise damaged("its mean is not zero")
 
 
 def _inequalities(costs: Matrix) -> tuple[Integers, Integers, Vector]:

@@ -191,16 +191,16 @@ def excess(law: RowSteps, weights: NDArray[np.object_]) -> float:
 
 
 def check(law: RowSteps, weights: NDArray[np.object_]) -> None:
-    """Refuse weights of another shape or with other rings, or that lose more than epsilon."""
+    """Refuse weights of another shape or with other rings, that lose more than epsilon or whose mean is not zero."""
     own = law.first.weights
     if weights.shape != (len(POWERS), own.shape[1]) or not all(weight > 0 for weight in weights.ravel()):
         raise damaged("it has other cells")
     if any(weights[row, end] != own[0, end] for row in range(len(POWERS)) for end in (0, -1)):
         raise damaged("it has other rings")
-    if any(sum(row) != 2**BITS for row in weights.tolist()):
-        raise damaged("its rows are no probabilities")
     if not excess(law, np.concatenate([own, weights])) + ERROR <= 0:
         raise damaged(f"it loses more than {law.epsilon:.6g}")
+    if not least.bias(law.cells, weights, law.epsilon) <= least.UNBIASED:
+        raise damaged("the mean of a row is not zero")
 
 
 @lru_cache(maxsize=32)

@@ -11,13 +11,13 @@ def plain_words(unit: Unit, jobs: int | None) -> str:
     match unit:
         case Groups():
             return (
-                f"Take any one {' and '.join(unit.by)}, and imagine that all responses of its rows had been others. "
-                "The release would have come out much the same. Which rows these are, and how many, is public."
+                f"Take any one {' and '.join(unit.by)}, and imagine that all responses of its rows had been others, or "
+                "missing. The release would have come out much the same. Which rows these are, and how many, is public."
             )
         case Rows() | AnyRow():
             return (
-                "Take any one row, and imagine its response had been another. The release would have come out much "
-                "the same."
+                "Take any one row, and imagine its response had been another, or missing. The release would have come "
+                "out much the same."
             )
         case Establishments():
             return f"{_sizes(unit)}{_several(unit, jobs)}"

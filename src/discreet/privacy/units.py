@@ -176,18 +176,18 @@ class EstablishmentNodes:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One row's response is replaced by any value in [lower, upper]; the columns that a release declares are public.
+    """One row's response is replaced, whatever it holds, or none; the columns that a release declares are public.
 
     Parameters
     ----------
-    lower, upper : where responses lie, known without the data.
+    lower, upper : where responses lie, known without the data; others count as the nearer end, or as a release says.
     response : the column that is protected, or several of them, which may all change in that row. A unit without a
         name is that of older ledgers, under which nothing is released any more.
 
     Examples
     --------
     >>> print(Rows(0, 2, "rate"))
-    two data sets that differ in one row's response rate, which lies in [0, 2]
+    two data sets that differ in one row's response rate, whatever it holds, or none (bounds [0, 2])
     """
 
     lower: Fraction
@@ -228,20 +228,25 @@ class Rows:
         return self.upper - self.lower
 
     @property
+    def bounds(self) -> str:
+        """Where responses lie, in words."""
+        return f"(bounds [{shown(self.lower)}, {shown(self.upper)}])"
+
+    @property
     def key(self) -> str:
         """The unit as the ledger spells it."""
         return f"rows({','.join([str(self.lower), str(self.upper), *_spelled(self.responses)])})"
 
     def __str__(self) -> str:
         *most, last = self.responses or ("",)
-        several = f"responses {', '.join(most)} and {last}, which lie" if most else ""
-        one = f"response {last}, which lies".replace(" ,", ",")
-        return f"two data sets that differ in one row's {several or one} in [{shown(self.lower)}, {shown(self.upper)}]"
+        several = f"responses {', '.join(most)} and {last}, whatever they hold" if most else ""
+        one = f"response {last}, whatever it holds".replace(" ,", ",")
+        return f"two data sets that differ in one row's {several or one}, or none {self.bounds}"
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """All responses of one group of rows are replaced, each by any value in [lower, upper]; who is in it is public.
+    """All responses of one group of rows are replaced, whatever they hold, or none; who is in it is public.
 
     Parameters
     ----------
@@ -250,8 +255,8 @@ class Groups:
 
     Examples
     --------
-    >>> print(Groups("county", 0, 2, "rate"))
-    two data sets that differ in the responses rate of all rows with one county, which lie in [0, 2]
+    >>> print(Groups("area", 0, 2, "ar"))
+    two data sets that differ in the responses ar of all rows with one area, whatever they hold, or none (bounds [0, 2])
     """
 
     by: tuple[str, ...]
@@ -300,8 +305,8 @@ class Groups:
 
     def __str__(self) -> str:
         several = "responses " + " and ".join(self.responses) if self.responses else "responses"
-        whose, ends = " and ".join(self.by), f"[{shown(self.lower)}, {shown(self.upper)}]"
-        return f"two data sets that differ in the {several} of all rows with one {whose}, which lie in {ends}"
+        whose = f"all rows with one {' and '.join(self.by)}"
+        return f"two data sets that differ in the {several} of {whose}, whatever they hold, or none {self.rows.bounds}"
 
 
 def names_of(columns: str | Sequence[str]) -> tuple[str, ...]:
@@ -335,6 +340,15 @@ class AnyRow:
 
 
 Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows | Groups | AnyRow
+
+
+def first_said(unit: Unit) -> str:
+    """The unit in the words of the first bundles, which did not say that a response may be missing."""
+    if not isinstance(unit, Rows | Groups):
+        return str(unit)
+    said, _, rest = str(unit).rpartition(", whatever ")
+    lie = "lies" if rest.startswith("it ") else "lie"
+    return f"{said}, which {lie} in [{shown(unit.lower)}, {shown(unit.upper)}]"
 
 
 def _named(parts: Sequence[str]) -> tuple[str, ...]:

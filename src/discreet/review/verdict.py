@@ -36,7 +36,7 @@ from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
-from discreet.privacy.units import EstablishmentNodes, Establishments
+from discreet.privacy.units import EstablishmentNodes, Establishments, first_said
 from discreet.privacy.verify import verify
 from discreet.progress import Progress, silent
 from discreet.release.files import FORMAT as ABOUT_FORMAT
@@ -261,8 +261,11 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     weaker = rebuilt.basis
     if claim["basis"] == "proved" != weaker and "basis" not in charge.payload["details"]:
         rebuilt = replace(rebuilt, basis="proved")  # as it was paid for
-    odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
-    if odd or claim.keys() != rebuilt.to_dict().keys():
+    found = rebuilt.to_dict()
+    if claim["sentence"] == str(rebuilt).replace(str(rebuilt.unit), first_said(rebuilt.unit)):
+        found["sentence"] = claim["sentence"]
+    odd = sorted(part for part, value in found.items() if claim.get(part) != value)
+    if odd or claim.keys() != found.keys():
         raise RefutedError(f"its words are not those of what it promises: {', '.join(odd) or 'more is said'}")
     if weaker != claim["basis"]:
         raise UncheckedError(f"it says proved, as {name!r} did when it was released. Today its ground is {weaker}")

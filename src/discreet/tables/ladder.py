@@ -60,6 +60,10 @@ ERROR = 2.0**-36
 """More than the rounding of logarithms and of the outer law's probabilities can do to a checked difference."""
 
 
+UNBIASED, CENTRED = 2.0**-20, 3
+"""What a mean may be off from zero, in units of the mean size: tables of before were moved there once, not so often."""
+
+
 class Outer(Protocol):
     """The law outside the window."""
 
@@ -147,8 +151,24 @@ class Window:
                     worst = WorstMove(float(loss[row, column]), int(row) + move.least, k, move)
         return worst
 
+    def bias(self, outer: Outer) -> Vector:
+        """The mean of every size's noise in units of its mean size, with the outer law as far as `WIDE` windows."""
+        pad, k = growth(self.sizes - 1, self.alpha), range(-self.reach, self.reach + 1)
+        end = WIDE * (2 * (self.reach + pad) + 1)
+        wide, found = np.arange(-end, end + 1), np.empty(self.sizes - 1)
+        for i, row in enumerate(self.weights.tolist()):
+            chance = outer.probability(wide, np.array([i + 1]))[0]
+            inside = chance[end - self.reach : end + self.reach + 1]
+            free = self.share[i] > 0
+            room = inside[free].sum() / 2**BITS
+            inside[free] = 0
+            mean = sum(weight * noise for weight, noise in zip(row, k, strict=True))
+            size = sum(weight * abs(noise) for weight, noise in zip(row, k, strict=True))
+            found[i] = (mean * room + chance @ wide) / (size * room + chance @ np.abs(wide))
+        return found
+
     def check(self, outer: Outer, *, sizes: int) -> None:
-        """Refuse weights of another shape, or that lose more than epsilon."""
+        """Refuse weights of another shape, that lose more than epsilon or whose noise has a mean."""
         if self.sizes != sizes or self.weights.shape[1] % 2 == 0:
             raise damaged("it has other sizes")
         worst = self.worst(outer)
@@ -157,6 +177,8 @@ class Window:
                 f"it loses {worst.loss:.6g} where {self.epsilon:.6g} is promised, at a largest establishment of "
                 f"{worst.x} and noise {worst.k}"
             )
+        if not np.abs(self.bias(outer)).max() <= UNBIASED:
+            raise damaged("the mean of its noise is not zero")
 
     def _logs(self, outer: Outer, pad: int) -> Matrix:
         """-ln P for x = 1 .. sizes - 1 + pad and |k| <= reach + 2 pad: every move from or into the window is there."""
@@ -302,10 +324,14 @@ class _Ladder:
 
     def _centred(self, inside: Matrix, size: Vector) -> Matrix:
         """The rows as shares, with a little more on one side to make their means zero."""
-        room = inside.sum(axis=1)
-        tilt = ((inside * self.k).sum(axis=1) / room * self.room + self.beside) / (size / room * self.room)
-        moved = inside * (1 - tilt[:, None] * np.sign(self.k))
-        return np.asarray((moved / moved.sum(axis=1, keepdims=True))[:, self.inner])
+        for _ in range(
+            CENTRED
+        ):  # what is more on one side is less on the other but for a part, which the next time has
+            room = inside.sum(axis=1)
+            tilt = ((inside * self.k).sum(axis=1) / room * self.room + self.beside) / (size / room * self.room)
+            inside = inside * (1 - tilt[:, None] * np.sign(self.k))
+            size = (inside * np.abs(self.k)).sum(axis=1)
+        return np.asarray((inside / inside.sum(axis=1, keepdims=True))[:, self.inner])
 
     def _inside(self, levels: Matrix) -> Matrix:
         """The probabilities of the window."""

@@ -44,7 +44,7 @@ def _table(alpha: Fraction) -> Vector:
     most = np.ones(size)
     for y, gained in enumerate(gain):
         if y + gained < size:
-            most[y + gained] = gained  # gains never fall with y, so the last is the largest
+            most[y + gained] = gained  # beyond alpha = 1 some are passed over, and what is ahead covers them
     most = np.maximum.accumulate(most)
     share, growth = float(alpha / (1 + alpha)), float(1 + alpha)
     scale = np.empty(size)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -96,6 +97,61 @@ def test_every_vector_has_the_noise_of_its_own_bounds() -> None:
     wide = np.arange(n) < n // 3
     narrow, other = radius_of(z[~wide], rows[0]), radius_of(z[wide], rows[1])
     assert stats.ks_2samp(narrow, other).pvalue > LEVEL > stats.ks_2samp(narrow, other * 2).pvalue
+
+
+class Ordered(NamedTuple):
+    """Draws in the order in which they came, and for each the one that had its slot before, if any."""
+
+    z: np.ndarray
+    before: np.ndarray
+
+
+def in_slots(many: int, scale: float, monkeypatch: pytest.MonkeyPatch) -> Ordered:
+    """So many draws at a scale, with what stood in the same slot; slots are freed in no order."""
+    law, put = Rings(3, 4.0, 0.1, False, 64, 0.25, 0.5), Slots.put
+    before, last = np.full(many, -1), {}
+
+    def noted(self: Slots, at: np.ndarray, names: np.ndarray, *more: np.ndarray) -> None:
+        for slot, name in zip(self.own[at].tolist(), names.tolist(), strict=True):
+            before[name], last[slot] = last.get(slot, -1), name
+        put(self, at, names, *more)
+
+    monkeypatch.setattr(Slots, "put", noted)
+    place, table = tabled(BOUNDS["cut"])
+    z = draw_unions(law, sizes=np.tile(place, (many, 1)), scale=table * scale, source=SeededSource(11)) / scale
+    return Ordered(z, before)
+
+
+def dependent(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest rank correlation of two lists of vectors, of their lengths, of directions and of what lies between.
+
+    In standard deviations of independent ones.
+    """
+    own = BOUNDS["cut"][[1, 2, 4]]
+    length = [np.log(radius_of(z, BOUNDS["cut"]) + 1e-9) for z in (one, other)]
+    towards = [z / own / np.abs(z / own).sum(axis=1, keepdims=True).clip(1e-9) for z in (one, other)]
+    pairs = [tuple(length), *zip(*(part.T for part in towards), strict=True)]
+    pairs += [(np.abs(a), np.abs(b)) for a, b in zip(*(part.T for part in towards), strict=True)]
+    return max(abs(stats.spearmanr(a, b).statistic) for a, b in pairs) * math.sqrt(len(one))
+
+
+@pytest.mark.parametrize("scale", [2.0**6, 2.0**20], ids=["short numbers", "long numbers"])
+def test_vectors_are_independent_of_those_that_had_their_slot_before(scale: float, monkeypatch) -> None:
+    """Of neighbours too, and of those as many places apart as there are slots; a tenth of copies would be seen."""
+    many = 3 * unions.PLACES
+    z, before = in_slots(many, scale, monkeypatch)
+    later = np.flatnonzero(before >= 0)
+    assert len(later) == 2 * unions.PLACES and len(np.unique(before[later])) == len(later)
+    far = np.arange(unions.PLACES, many)
+    for earlier, now in ((before[later], later), (far - unions.PLACES, far), (far - 1, far)):
+        assert dependent(z[earlier], z[now]) < 6
+        some = now[::10]
+        copied = z.copy()
+        copied[some] = z[earlier[::10]]
+        assert dependent(z[earlier], copied[now]) > 6
+        lengths = radius_of(z[earlier[::10]], BOUNDS["cut"]) / radius_of(z[some], BOUNDS["cut"]).clip(1e-9)
+        copied[some] = z[some] * lengths[:, None]  # the length alone
+        assert dependent(z[earlier], copied[now]) > 6
 
 
 def placed(sizes: np.ndarray, scale: np.ndarray) -> Slots:

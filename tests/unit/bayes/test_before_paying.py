@@ -18,6 +18,7 @@ from discreet.bayes.doubts import Carried
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
+from discreet.bayes.regression import KnownDesign, public_facts
 from discreet.bayes.within import in_parts
 from discreet.caveats import A_LINE, APART
 from discreet.privacy.losses import Pure
@@ -42,16 +43,29 @@ def account(unit) -> Account:
     return Account.open(None, dataset="d", unit=unit, budget=Pure(100))
 
 
+def known(X: np.ndarray) -> KnownDesign:
+    """The design of these columns, as it is read where all of them are declared public."""
+    columns = {f"x{i}": x for i, x in enumerate(X.T)}
+    formula = f"y ~ 0 + {' + '.join(columns)}"
+    facts = public_facts(
+        formula, {**columns, "y": np.zeros(len(X))}, public=[*columns], account=account(Rows(0, 1, "y"))
+    )
+    design = facts.public_design(Rows(0, 1, "y"))
+    assert design is not None and np.array_equal(design.X, X)
+    return design
+
+
 def test_rows_that_carry_a_coefficient() -> None:
     """Those of a level; a third of all in a column of normal values; one if a single row decides."""
     rng = np.random.default_rng(0)
     X = np.column_stack([np.ones(20_000), rng.normal(size=20_000), np.arange(20_000) < 400, np.zeros(20_000)])
-    assert Carried.of(X[:, :3], np.array([1, 2])).one_in == pytest.approx([3, 50], rel=0.1)
-    assert Carried.of(X[:, :2], np.array([0])).one_in == pytest.approx([1], rel=0.01)
+    assert Carried.of(known(X[:, :3]), np.array([1, 2])).one_in == pytest.approx([3, 50], rel=0.1)
+    assert Carried.of(known(X[:, :2]), np.array([0])).one_in == pytest.approx([1], rel=0.01)
     X[7, 3] = 1.0
-    alone = Carried.of(X, np.array([0, 3]))
+    alone = Carried.of(known(X), np.array([0, 3]))
     assert alone.one_in[1] == pytest.approx(20_000, rel=0.01) and alone.rarest == alone.one_in[1]
-    assert (Carried.of(np.ones((50, 2)), np.array([0])).one_in == 50).all()  # no rank, so no row carries it
+    flat = known(np.ones((50, 2)))
+    assert (Carried.of(flat, np.array([0])).one_in == 50).all()  # no rank, so no row carries it
 
 
 @pytest.mark.parametrize("door", ASK)

@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError, FormulaError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.lmm.private import release_mixed
 from discreet.privacy.losses import Pure
-from discreet.privacy.units import Rows
+from discreet.privacy.units import Groups, Rows, first_said
 from discreet.release.account import Account
 from faults_of import about
 
@@ -47,9 +47,13 @@ def test_units_of_two_responses_are_two() -> None:
     ]
     assert keys[:4] == ["rows(0,2)", "rows(0,2,jcr)", "rows(0,2,jdr)", "rows(0,2,jcr,jdr)"]
     assert len({*keys}) == len(keys)
-    assert "one row's response jcr, which lies in [0, 2]" in str(JCR)
-    assert "one row's responses jcr and jdr, which lie in [0, 2]" in str(BOTH)
-    assert "one row's response, which lies in [0, 2]" in str(Rows(0, 2))
+    assert "one row's response jcr, whatever it holds, or none (bounds [0, 2])" in str(JCR)
+    assert "one row's responses jcr and jdr, whatever they hold, or none (bounds [0, 2])" in str(BOTH)
+    assert "one row's response, whatever it holds, or none (bounds [0, 2])" in str(Rows(0, 2))
+    assert first_said(JCR) == "two data sets that differ in one row's response jcr, which lies in [0, 2]"
+    assert first_said(BOTH) == "two data sets that differ in one row's responses jcr and jdr, which lie in [0, 2]"
+    many = "two data sets that differ in the responses jcr of all rows with one area, which lie in [0, 2]"
+    assert first_said(Groups("area", 0, 2, "jcr")) == many
     for wrong in ("", ["jcr", "jcr"], [3]):
         with pytest.raises(PrivacyError) as refused:
             Rows(0, 2, response=wrong)  # type: ignore[arg-type]

@@ -118,16 +118,23 @@ def test_errors_hold_nothing_of_the_rows_but_the_released_sums(record) -> None:
     assert np.isfinite(here.public.low).all()
 
 
-def test_public_columns_need_no_noise(record) -> None:
-    """Where responses alone are protected and columns are public, X'X is free."""
-    x = np.linspace(-1, 1, 40)
+def test_public_columns_need_no_noise(record, amount) -> None:
+    """Where responses alone are protected and columns are public, X'X is free; the number of missing ones is not."""
+    x = np.linspace(-1, 1, 400)
 
-    def release() -> tuple[Any, Any]:
+    def release(last: float = 0.5) -> tuple[Any, Any]:
         account = Account.open(None, dataset="rows", unit=Rows(LOWER, UPPER, "y"), budget=Pure(2))
         ask = {"bounds": (LOWER, UPPER), "norm": 2, "penalty": 5.0, "epsilon": 2, "public": ["x"]}
-        done = objective_perturbation("y ~ x", {"x": x, "y": np.clip(x, -0.5, 0.5)}, account=account, **ask)
+        done = objective_perturbation(
+            "y ~ x", {"x": x, "y": np.append(np.clip(x, -0.5, 0.5)[:-1], last)}, account=account, **ask
+        )
         return done.value, done.entry.loss
 
     trial = record(release)
-    assert [len(draw.scale) for draw in trial.draws] == [2, 2, 1]
+    assert [len(draw.scale) for draw in trial.draws] == [2, 2, 2]
+    others = [record(lambda last=last: release(last), given=trial) for last in (-1.0, 1.0, np.nan, np.inf)]
+    worst = max(moved(trial.draws[2], other.draws[2]) for other in others)
+    paid = float(amount(trial.charged)) / 10
+    assert paid / 5 <= worst <= paid, "a tenth pays for both sums, a fifth of it for the missing response"
+    assert all(other.public.std_error == trial.public.std_error for other in others)
     assert np.isfinite(trial.public.low).all()

@@ -200,6 +200,25 @@ def test_bad_amounts_are_refused_before_a_session_exists(table: dict[str, Any], 
         dc.read_jobs(table, schema=schema())
 
 
+@pytest.mark.parametrize("number", [int, float], ids=["whole", "fractions"])
+@pytest.mark.parametrize("jobs_of_it", [None, 1, 3], ids=["a job a row", "one job", "three jobs"])
+def test_a_cap_is_met_and_one_more_is_refused(jobs_of_it: int | None, number: type) -> None:
+    """What a worker adds is hidden up to the cap and no further, so nothing above it is summed, by however little."""
+    declared = Schema(["county"], {}, size=None if jobs_of_it is None else "n", magnitudes={"payroll": {"cap": CAP}})
+    most = CAP * (jobs_of_it or 1)
+    sizes = {} if jobs_of_it is None else {"n": [jobs_of_it, 4]}
+    table: dict[str, Any] = {"worker": [1, 2]} if jobs_of_it is None else {}
+    table |= {"workplace": [1, 2], "county": ["a", "b"], **sizes}
+    for amount, accepted in ((most, True), (most + 1, False), (most + most // 2, False), (2 * most, False)):
+        given = table | {"payroll": [number(amount), number(5)]}
+        if accepted:
+            query = dc.Session(dc.read_jobs(given, schema=declared), unit=ALPHA, budget=9).sum("payroll", "county")
+            assert query.statistics(query.prepare(epsilon=1)).counts.ravel().tolist() == [amount, 5]
+            continue
+        with pytest.raises(DataError, check=about("magnitudes.payroll")):
+            dc.read_jobs(given, schema=declared)
+
+
 def test_amounts_above_the_cap_are_cut_where_that_is_declared() -> None:
     table = rows() | {"payroll": [10**12, *rows()["payroll"][1:].tolist()]}
     found = dc.read_jobs(table, schema=schema(beyond="clip"))

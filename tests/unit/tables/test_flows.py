@@ -12,6 +12,7 @@ import pytest
 import discreet as dc
 from discreet.errors import DataError, Infeasible, PrivacyError
 from discreet.histories import Histories, read_histories
+from discreet.jobs import ANY_NUMBER, SEVERAL_JOBS
 from discreet.noise.flow_body import COORDINATES, FLOWS, beyond_share, mean_share
 from discreet.noise.rings import table
 from discreet.noise.sampler import draw_flows
@@ -388,6 +389,16 @@ def test_a_change_between_two_quarters_is_one_table(histories: Histories) -> Non
     for wrong in (("q4", "q1"), ("q2", "q2")):
         with pytest.raises(DataError, check=about("later")):
             histories.between(*wrong)
+
+
+@pytest.mark.parametrize(("declared", "most"), [(False, 2), (1, 2), (3, 6), (True, True)])
+def test_a_worker_has_twice_as_many_jobs_in_two_quarters_as_in_one(declared: bool | int, most: bool | int) -> None:
+    """Who changes the employer is counted in two cells: a promise about one job covers half of that."""
+    found = opened([row for row in rows() if row["worker"] < 200], allow_multiple=declared)
+    jobs = found.between("q1", "q4")
+    assert jobs.allow_multiple is most or (jobs.allow_multiple == most and most is not True)
+    assert (ANY_NUMBER if most is True else SEVERAL_JOBS.format(most)) in jobs.limits(UNIT)
+    assert jobs.of_one_worker == (None if most is True else most)
 
 
 def test_counts_of_one_quarter_are_counts_of_its_jobs(histories: Histories) -> None:

@@ -46,6 +46,20 @@ def test_the_scale_keeps_pace_with_growth_and_is_the_least_that_does(alpha: str)
         assert scale[13] == 1 and scale[19] == pytest.approx(2 / 1.1**2) and scale[22] == 2
 
 
+@pytest.mark.parametrize("alpha", ["1/10", "1/3", "7/9", "1", "11/10", "3/2", "19/10", "2", "5/2", "17/3", "20"])
+def test_the_scale_is_no_less_than_any_gain_that_ends_there(alpha: str) -> None:
+    """(1) of the proof: also gains that are no establishment's largest, which alpha above 1 passes over."""
+    share = Fraction(alpha)
+    for y in range(300):
+        gains = np.arange(1, max(math.floor(share * y), 1) + 1)
+        assert np.all(gains <= paced(share, (y + gains).astype(float)) * (1 + 1e-12))
+        assert np.all(
+            paced(share, (y + gains).astype(float)) <= (1 + float(share)) * paced(share, np.array([y])) + 1e-9
+        )
+    passed_over = {*range(1, 200)} - {max(math.floor(share * y), 1) for y in range(math.ceil(200 / share))}
+    assert bool(passed_over) == (share > 1)
+
+
 @pytest.mark.parametrize(("alpha", "epsilon", "cells"), POINTS)
 def test_the_strong_loss_is_epsilon_and_five_percent_less_noise_is_found(alpha: str, epsilon: str, cells: int) -> None:
     mechanism = built(STRONG, alpha, epsilon, cells)

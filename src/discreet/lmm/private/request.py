@@ -86,7 +86,7 @@ class ModelRequest:
         said = [
             f"The design is public: {columns}",
             f"Responses were clipped to {ends}, and one that is missing, no number or not finite counted as the "
-            "middle: estimates are of these numbers, and the replaced response may hold anything",
+            "middle: estimates are of these numbers",
         ]
         if self.lagged:
             said.append(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
+from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,6 +31,39 @@ Label: TypeAlias = str | int | bool
 
 RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "largest", "establishments"})
 """Columns of published tables."""
+
+
+MOST_ORDERS = 7
+"""Hierarchies whose orders are tried, 5,040 at most: a reviewer reads bundles of strangers."""
+
+
+class Digest(str):
+    """SHA-256 of what tables rest on, in whatever order it was declared.
+
+    Attributes
+    ----------
+    parts : what it is of, without hierarchies; then as earlier versions wrote it.
+    levels : the hierarchies, as JSON.
+    """
+
+    parts: tuple[Mapping[str, Any], ...]
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[Mapping[str, Any]], levels: Iterable[str]) -> Digest:
+        order = sorted(levels)
+        found = cls(_hash(parts[0], order))
+        found.parts, found.levels = tuple(parts), tuple(order)
+        return found
+
+    def was(self, earlier: object) -> bool:
+        """Whether an earlier version stated this: it took hierarchies in the order of their declaration."""
+        orders = permutations(self.levels) if len(self.levels) <= MOST_ORDERS else (self.levels,)
+        return any(_hash(part, order) == earlier for order in orders for part in self.parts)
+
+
+def _hash(part: Mapping[str, Any], levels: Iterable[str]) -> str:
+    return sha256(json.dumps({**part, "levels": [*map(json.loads, levels)]}, sort_keys=True).encode()).hexdigest()
 
 
 class _Places(tuple[str, ...]):
@@ -245,17 +279,16 @@ class Schema:
             )
         return cls(**content)
 
-    def digest(self, used: Iterable[str]) -> str:
-        """SHA-256 of what tables of these attributes rest on: keys, who has each attribute, domains, derived levels."""
+    def digest(self, used: Iterable[str]) -> Digest:
+        """What tables of these attributes rest on: keys, who has each attribute, domains, derived levels."""
         names = {*used}
-        levels = [each for each in self.hierarchies if names & {*each.derived}]
+        levels = [json.dumps(each.to_dict(), sort_keys=True) for each in self.hierarchies if names & {*each.derived}]
         part = {
             "keys": [self.establishment, self.worker, self.size],
             "workplaces": sorted(names & {*self.workplace_attributes}),
             "workers": {name: list(domain) for name, domain in self.worker_attributes.items() if name in names},
-            "levels": [each.to_dict() for each in levels],
         }
-        return sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+        return Digest.of([part], levels)
 
     def to_dict(self) -> dict[str, Any]:
         """The form that `of` reads: plain lists and names, for JSON."""

@@ -1,4 +1,7 @@
-"""Bundles that version 0.1.0 wrote still verify, word for word: `bundle-0.1.0-*.zip`, from `discreet run` on toys."""
+"""Bundles that version 0.1.0 wrote still verify, word for word: `bundle-0.1.0-*.zip`, from `discreet run` on toys.
+
+That of codes has whole numbers as codes, and hierarchies declared as `industry`, then `area`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import pytest
 BUNDLES = sorted(Path(__file__).parent.glob("bundle-0.1.0-*.zip"))
 
 
-def test_there_is_one_of_tables_and_one_of_rows() -> None:
-    assert [path.stem.rpartition("-")[2] for path in BUNDLES] == ["rows", "tables"]
+def test_there_is_one_of_codes_one_of_rows_and_one_of_tables() -> None:
+    assert [path.stem.rpartition("-")[2] for path in BUNDLES] == ["codes", "rows", "tables"]
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.stem)

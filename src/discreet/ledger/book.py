@@ -186,7 +186,8 @@ class Ledger:
         was interrupted resumes without paying twice.
         """
         named(release, "release")
-        details = _plain({} if details is None else details, release)
+        asked = {} if details is None else details
+        details = _plain(asked, release)
         with self._store.writing() as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
@@ -201,7 +202,7 @@ class Ledger:
                     spent_after=budget.spend(loss, release=release, dates=Dates.of(details)).spent,
                     payload=_stamp(by) | {"details": details},
                 )
-            if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
+            if not earlier.pays_for(unit=unit.key, loss=loss, details=asked):
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, "
                     "unit or details.",
@@ -304,10 +305,10 @@ class Ledger:
     def verify(
         self,
         *,
-        contains: Collection[str] = (),
+        contains: Collection[chain.Known] = (),
         watch: Callable[[Iterable[Row], int], Iterable[Row]] = lambda rows, total: rows,
     ) -> chain.ChainVerdict:
-        """Replay every line and say whether the book is whole and holds the hashes in `contains`.
+        """Replay every line and say whether the book is whole and holds the lines in `contains`.
 
         `watch` may wrap the rows, of which there are about `total`, to show progress.
         """

@@ -66,16 +66,20 @@ def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> 
 
 
 def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
-    """Tables of all establishments have the same workplace cells, as far as their attributes tell them apart."""
+    """Tables of all establishments of a source have the same workplace cells, as far as attributes tell them apart."""
     tables = [
-        (name, query.workplace_by, _keys(request, number, folder / name))
+        (name, query.workplace_by, _keys(request, number, folder / name), request.source.name)
         for name, request in requests.items()
         if isinstance(request, CountRequest) and isinstance(request.guarantee.unit, Establishments)
         if "research" in request.details["forms"]
         for number, query in enumerate(request.queries)
         if not query.where and query.workplace_by
     ]
-    pairs = [(fine, coarse) for fine, coarse in permutations(tables, 2) if {*coarse[1]} <= {*fine[1]}]
+    pairs = [
+        (fine[:3], coarse[:3])
+        for fine, coarse in permutations(tables, 2)
+        if {*coarse[1]} <= {*fine[1]} and fine[3] == coarse[3]
+    ]
     if not pairs:
         raise UncheckedError("no two tables have workplace cells to compare")
     for (fine, _, cells), (coarse, by, others) in pairs:

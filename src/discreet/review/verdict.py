@@ -372,7 +372,7 @@ def _ledger(plan: Rebuilt, where: str | Path | None) -> str:
     if where is None:
         raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
     with Ledger.open(where, read_only=True) as ledger:
-        verdict = ledger.verify(contains=[plan.lines.head.hash, *(entry.hash for entry in plan.lines.entries)])
+        verdict = ledger.verify(contains=[plan.lines.head, *plan.lines.entries])
     if not verdict:
         raise RefutedError(f"{verdict}")
     return f"{verdict}; it contains every line of the bundle"

@@ -84,12 +84,10 @@ def _told(missing: Collection[Known], head: Head, datasets: Collection[str], *, 
         return "it was cut off or rewritten" + ", or is another ledger" * alone
     within = [number for number in numbers if number <= head.seq]
     theirs = {known.dataset for known in missing if isinstance(known, Entry)}
+    if not alone and within:
+        return f"it was rewritten from entry {min(within)} or before"
     if not alone:
-        return (
-            f"it was rewritten from entry {min(within)} or before"
-            if within
-            else f"it was cut off after entry {head.seq}"
-        )
+        return f"it was cut off after entry {head.seq}"
     if not within:
         return "it was cut off, or this is another ledger"
     if theirs and not theirs & {*datasets}:

@@ -15,8 +15,9 @@ from hashlib import sha256
 from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from discreet.codes import Codes, Label
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
 from discreet.hierarchy import Hierarchy, declared
@@ -27,7 +28,7 @@ from discreet.scans import is_csv
 if TYPE_CHECKING:
     from discreet.delimited import Reading
 
-Label: TypeAlias = str | int | bool
+__all__ = ["LODES", "NATIONAL", "Digest", "Label", "Schema"]
 
 RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "largest", "establishments"})
 """Columns of published tables."""
@@ -79,7 +80,8 @@ class Schema:
     Attributes
     ----------
     workplace_attributes : columns that an establishment has one public value of.
-    worker_attributes : columns that describe a worker, each with its public domain in the order of publication.
+    worker_attributes : columns that describe a worker, each with its public domain in the order of publication. The
+        values are codes: 1 and "1" are the same one.
     establishment : the column that identifies the establishment.
     worker : the column that identifies the worker.
     size : for tables that are already counted, the column with a row's number of jobs. There is no worker then.
@@ -103,7 +105,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
-        domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
+        domains = {name: Codes.of(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
         object.__setattr__(self, "magnitudes", MappingProxyType(declared_magnitudes(self.magnitudes)))
         given = self.workplace_attributes
@@ -127,7 +129,7 @@ class Schema:
                 "Correct it in the schema.",
             )
             for name, domain in domains.items()
-            if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
+            if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain.declared))) > 1
         ]
         faults += [*self._unknown_levels(), *self._levels_of_two_origins(columns)]
         faults += [
@@ -148,6 +150,10 @@ class Schema:
         """The columns that are not attributes."""
         return tuple(name for name in (self.establishment, self.worker, self.size) if name is not None)
 
+    def domain(self, name: str) -> Codes:
+        """What a worker attribute can be."""
+        return Codes.of(self.worker_attributes[name])
+
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
         """All declared hierarchies."""
@@ -164,15 +170,12 @@ class Schema:
         return tuple(name for name in self.workplace_attributes if name not in self.derived)
 
     def readings(self, tables: Sequence[Any]) -> dict[str, Reading]:
-        """How CSV columns are read: like their domains; keys as text, unless a table of another format has them."""
+        """How CSV columns are read: codes as text; so are keys, unless a table of another format has them."""
         keys = [key for key in self.keys if key != self.size]
         alone = all(is_csv(table) for table in tables if table is not None)
         readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
-        readings |= dict.fromkeys(self.listed, "label")
-        readings |= dict.fromkeys(self.magnitudes, "number")
-        for name, domain in self.worker_attributes.items():
-            readings[name] = "text" if isinstance(domain[0], str) else "label"
-        return readings
+        readings |= dict.fromkeys((*self.listed, *self.worker_attributes), "text")
+        return readings | dict.fromkeys(self.magnitudes, "number")
 
     def looked_up(self, folder: Path) -> Schema:
         """The same schema, whose lookup files are relative to `folder`."""
@@ -286,7 +289,7 @@ class Schema:
         part = {
             "keys": [self.establishment, self.worker, self.size],
             "workplaces": sorted(names & {*self.workplace_attributes}),
-            "workers": {name: list(domain) for name, domain in self.worker_attributes.items() if name in names},
+            "workers": {name: list(self.domain(name).declared) for name in self.worker_attributes if name in names},
         }
         return Digest.of([part], levels)
 
@@ -297,7 +300,7 @@ class Schema:
         levels = {name: hierarchy.to_dict() for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)}
         return {
             "workplace_attributes": list(self.listed),
-            "worker_attributes": {name: list(domain) for name, domain in self.worker_attributes.items()},
+            "worker_attributes": {name: list(self.domain(name).declared) for name in self.worker_attributes},
             **{role: column for role, column in kept.items() if column is not None},
             **({"hierarchy": levels} if levels else {}),
             **({"magnitudes": amounts} if amounts else {}),

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
+from discreet.columns import every_so_many
+from discreet.lineage import positions
 from discreet.plan.alarms import AlarmStep
 from discreet.plan.alarms import about as about_alarms
 from discreet.plan.beside import compared, kept
@@ -110,7 +112,20 @@ class Reread:
 
     @cached_property
     def sums(self) -> list[CountRelease]:
-        return self.request.sums(self.tables)
+        """The sums, their cells in the order of the published ones: earlier versions had another."""
+        sums = zip(self.request.derived_folders, self.request.derived, self.request.sums(self.tables), strict=True)
+        return [self._in_order(table, self.folder / place, query.levels) for place, query, table in sums]
+
+    def _in_order(self, table: CountRelease, place: Path, levels: int) -> CountRelease:
+        by = table.keys.column_names
+        if not by or "research" not in self.request.details["forms"]:
+            return table
+        cells = every_so_many(_read(self.request, place, "research", by, columns=by), levels)
+        try:
+            rows = positions(cells, table.keys)
+        except LookupError:
+            return table
+        return table.take(rows) if np.array_equal(np.sort(rows), np.arange(len(table.keys))) else table
 
 
 def reread(request: PlannedRelease, folder: Path) -> Reread | None:

@@ -43,24 +43,24 @@ class Digest(str):
 
     Attributes
     ----------
-    parts : what it is of, without hierarchies; then as earlier versions wrote it.
+    part : what it is of, without hierarchies.
     levels : the hierarchies, as JSON.
     """
 
-    parts: tuple[Mapping[str, Any], ...]
+    part: Mapping[str, Any]
     levels: tuple[str, ...]
 
     @classmethod
-    def of(cls, parts: Sequence[Mapping[str, Any]], levels: Iterable[str]) -> Digest:
-        order = sorted(levels)
-        found = cls(_hash(parts[0], order))
-        found.parts, found.levels = tuple(parts), tuple(order)
+    def of(cls, part: Mapping[str, Any], levels: Iterable[str]) -> Digest:
+        order = tuple(sorted(levels))
+        found = cls(_hash(part, order))
+        found.part, found.levels = part, order
         return found
 
     def was(self, earlier: object) -> bool:
         """Whether an earlier version stated this: it took hierarchies in the order of their declaration."""
         orders = permutations(self.levels) if len(self.levels) <= MOST_ORDERS else (self.levels,)
-        return any(_hash(part, order) == earlier for order in orders for part in self.parts)
+        return any(_hash(self.part, order) == earlier for order in orders)
 
 
 def _hash(part: Mapping[str, Any], levels: Iterable[str]) -> str:
@@ -151,8 +151,8 @@ class Schema:
         return tuple(name for name in (self.establishment, self.worker, self.size) if name is not None)
 
     def domain(self, name: str) -> Codes:
-        """What a worker attribute can be."""
-        return Codes.of(self.worker_attributes[name])
+        """What a worker attribute can be; nothing, if there is none of this name."""
+        return Codes.of(self.worker_attributes.get(name, ()))
 
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
@@ -291,7 +291,7 @@ class Schema:
             "workplaces": sorted(names & {*self.workplace_attributes}),
             "workers": {name: list(self.domain(name).declared) for name in self.worker_attributes if name in names},
         }
-        return Digest.of([part], levels)
+        return Digest.of(part, levels)
 
     def to_dict(self) -> dict[str, Any]:
         """The form that `of` reads: plain lists and names, for JSON."""

@@ -26,7 +26,7 @@ LAYERS = [
     {"voices"},
     {"faults"},
     {"errors", "arrays", "chart", "caveats", "later", "progress", "names"},
-    {"arguments", "columns", "extras", "delimited", "hierarchy", "magnitude", "untyped"},
+    {"arguments", "codes", "columns", "extras", "delimited", "hierarchy", "magnitude", "untyped"},
     {"databases"},
     {"scans"},
     {"frames", "results", "schema", "stamps", "privacy", "simulate", "archive"},

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from discreet import proofs
-from discreet.proofs import computes, covered
+from discreet.proofs import covered
 
-__all__ = ["DECIDES", "PROOFS", "SOURCE", "computes", "covered", "hashed", "refresh"]
+__all__ = ["DECIDES", "PROOFS", "SOURCE", "covered", "hashed", "refresh"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "discreet"

@@ -22,13 +22,12 @@ from discreet.errors import DataError
 if TYPE_CHECKING:
     import duckdb
 
-Reading: TypeAlias = Literal["number", "response", "outcome", "text", "label", "key"]
+Reading: TypeAlias = Literal["number", "response", "outcome", "text", "key"]
 """How a column of a CSV file is read; the file itself has no types.
 
 A number is one, or is missing. A response is the same, and protected: none of its values decides whether it is read.
-An outcome is a response that may be true or false, which are 1 and 0. Text is text. Labels are whole numbers if all
-are; otherwise they are text as written, so that dates and codes such as 47.10 do not change. A key is text: it is
-compared and never shown.
+An outcome is a response that may be true or false, which are 1 and 0. Text is text as written, so that dates and codes
+such as 47.10 do not change. A key is text: it is compared and never shown.
 """
 
 NUMBERS = ("number", "response", "outcome")
@@ -230,10 +229,7 @@ def _typed(
         if reading == "outcome":
             sql[column] = f"CASE lower({bare}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE {sql[column]} END"
         elif reading not in NUMBERS and (
-            kind == "VARCHAR"
-            or column in as_written
-            or (kind in whole and reading in ("text", "key"))
-            or (kind == "HUGEINT" and reading == "label")
+            kind == "VARCHAR" or column in as_written or (kind in whole and reading in ("text", "key"))
         ):
             sql[column] = bare
     if not sql:

@@ -256,13 +256,13 @@ def missing(
     return Fault(about, f"Column {column!r} is not in {name}.", f"It has: {', '.join(there) or 'no columns'}.", hint)
 
 
-def holds(dtype: nw.dtypes.DType, value: object) -> bool:
-    """Whether a column of that type can hold `value`: text, a truth value or a whole number."""
+def as_text(frame: Frame, columns: Iterable[str]) -> Frame:
+    """The frame with columns of codes as text: whole numbers as they are spelled, and true and false."""
     import narwhals.stable.v2 as nw
 
-    if isinstance(value, int) and not isinstance(value, bool):
-        return dtype.is_integer()
-    return dtype == (nw.Boolean if isinstance(value, bool) else nw.String)
+    schema = frame.collect_schema()
+    spelled = [column for column in columns if schema[column].is_integer() or schema[column] == nw.Boolean]
+    return frame.with_columns(nw.col(*spelled).cast(nw.String)) if spelled else frame
 
 
 def count_if(condition: nw.Expr) -> nw.Expr:

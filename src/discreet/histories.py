@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
+from discreet.codes import Codes, code
 from discreet.engines import Engine
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Fault
@@ -99,7 +100,7 @@ class Histories:
         """Checks of the rows of all quarters together; each has a meaning if those before it find nothing."""
         table, schema = self.jobs.table, self.schema
         checks = [*empty(self.name), *nulls(self.name, [*schema.keys, self.time])]
-        checks += outside(self.name, {self.time: self.quarters}, "the list of quarters")
+        checks += outside(self.name, {self.time: Codes.of(self.quarters)}, "the list of quarters")
         yield Pass("source", table, checks, table)
         attributes = schema.workplace_attributes
         if self.jobs.workplaces is None and attributes:
@@ -115,7 +116,7 @@ class Histories:
         """Declared quarters that no row is of. Confidential: for the owner of the data alone."""
         import narwhals.stable.v2 as nw
 
-        rows = {quarter: count_if(nw.col(self.time) == quarter) for quarter in self.quarters}
+        rows = {quarter: count_if(nw.col(self.time) == code(quarter)) for quarter in self.quarters}
         return [quarter for quarter, count in tally(self.jobs.table, rows, step="count quarters").items() if not count]
 
     def at(self, quarter: Label) -> Jobs:
@@ -232,20 +233,21 @@ class Histories:
         return replace(found, allow_multiple=several)
 
     def _position(self, quarter: Label) -> int:
-        if quarter not in self.quarters:
+        codes = Codes.of(self.quarters)
+        if code(quarter) not in codes:
             raise DataError(
                 (Argument("quarter", quarter), f" is not a quarter of {self.name}."),
                 f"There are: {', '.join(map(str, self.quarters))}.",
                 "Use one of them.",
                 about="quarter",
             )
-        return self.quarters.index(quarter)
+        return codes.index(code(quarter))
 
     def _rows(self, position: int) -> Frame:
         """The rows of one quarter, with repetitions."""
         import narwhals.stable.v2 as nw
 
-        return self.jobs.table.filter(nw.col(self.time) == self.quarters[position]).drop(self.time)
+        return self.jobs.table.filter(nw.col(self.time) == code(self.quarters[position])).drop(self.time)
 
     def _distinct(self, position: int) -> Frame:
         """One row per job of one quarter."""

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
+from discreet.codes import unspelled
 from discreet.databases import SomeColumns, one_moment
 from discreet.engines import Engine
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import Kind, called, holds, open_frame, refuse, require, working
+from discreet.frames import Kind, as_text, called, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
@@ -373,13 +374,11 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, 
     kinds: dict[str, Kind] = dict.fromkeys(schema.magnitudes, "number")
     kinds |= {} if schema.size is None else {schema.size: "integer"}
     require(frame, {column: kinds.get(column, "label") for column in columns}, name=name)
-    types, domains = frame.collect_schema(), schema.worker_attributes
-    refuse(
-        f"Column {column!r} of {name} holds {types[column]}, but its domain lists {domains[column][0]!r}. Write the "
-        "domain as the column is, or cast the column at the source."
-        for column in columns
-        if column in domains and not holds(types[column], domains[column][0])
-    )
+    types, codes = frame.collect_schema(), {*schema.listed, *schema.worker_attributes}
+    domains = {column: schema.domain(column) for column in columns if column in schema.worker_attributes}
+    refuse(words for column in domains for words in unspelled(column, types[column], domains[column], name=name))
+    frame = as_text(frame, [column for column in types if column in codes])
+    types = frame.collect_schema()
     numbered = [ROW] if ROW in types else []
     added = {column: schema.magnitudes[column] for column in columns if column in schema.magnitudes}
     frame = frame.with_columns(whole_units(added, types, jobs=schema.size))

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.faults import Fault
-from discreet.frames import collect, open_frame, require
+from discreet.frames import as_text, collect, open_frame, require, working
 from discreet.hierarchy import ORDER, Hierarchy
 from discreet.schema import Schema
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from discreet.frames import Frame
 
 ALIKE = "Two codes that read alike would be two cells."
+ZEROS = ", and 1 is another code than 01"
 SHOWN = 3
 """Codes that an error names."""
 
@@ -149,14 +150,15 @@ def derive(frame: Frame, schema: Schema, send: Callable[..., Frame] | None) -> F
 
     for name, hierarchy in schema.hierarchy.items():
         if hierarchy.prefix is not None:
-            code = nw.col(hierarchy.finest).cast(nw.String)
+            code = nw.col(hierarchy.finest)
             whole = code.str.len_chars() == hierarchy.prefix[0]
             frame = frame.with_columns(
                 nw.when(whole).then(code.str.slice(0, n)).alias(level)
                 for level, n in zip(hierarchy.levels[1:], hierarchy.prefix[1:], strict=True)
             )
         elif hierarchy.lookup is not None:
-            frame = frame.join(read_lookup(name, hierarchy, like=frame, send=send), on=hierarchy.finest, how="left")
+            with working(f"look up {name}", frame):
+                frame = frame.join(read_lookup(name, hierarchy, send=send), on=hierarchy.finest, how="left")
     return frame
 
 
@@ -171,48 +173,36 @@ def with_levels(table: pa.Table, schema: Schema) -> pa.Table:
             if own is None or level in table.column_names or level not in hierarchy.derived:
                 continue
             if hierarchy.prefix is not None:
-                code = pc.cast(table[own], pa.string())
-                parents = pc.utf8_slice_codeunits(code, 0, hierarchy.prefix[i])
+                parents = pc.utf8_slice_codeunits(table[own], 0, hierarchy.prefix[i])
             else:
-                codes = _codes_of(name, hierarchy)
+                codes = collect(_lookup(name, hierarchy), step=f"read the lookup of {name!r}")
                 known = dict(zip(codes[own].to_pylist(), codes[level].to_pylist(), strict=True))
-                parents = pa.array([known.get(str(code)) for code in table[own].to_pylist()], pa.string())
+                parents = pa.array([known.get(code) for code in table[own].to_pylist()], pa.string())
             if not parents.null_count:
                 table = table.append_column(level, parents)
     return table
 
 
-def _codes_of(name: str, hierarchy: Hierarchy) -> pa.Table:
-    """The lookup file as text."""
-    levels = dict.fromkeys(hierarchy.levels, "text")
+def _lookup(name: str, hierarchy: Hierarchy, send: Callable[..., Frame] | None = None) -> Frame:
+    """The lookup file, its codes as text."""
     assert hierarchy.lookup is not None
-    frame = open_frame(hierarchy.lookup, name=f"the lookup of {name!r}", readings=levels)  # type: ignore[arg-type]
-    require(frame, dict.fromkeys(levels, "label"), name=f"the lookup of {name!r}")
-    return collect(frame.select(*levels), step=f"read the lookup of {name!r}")
+    levels, file = list(hierarchy.levels), f"the lookup of {name!r}"
+    table = open_frame(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "text"))
+    if send is not None:
+        table = send(collect(table, step=f"read {file}"), name=file)
+    require(table, dict.fromkeys(levels, "label"), name=file)
+    return as_text(table, levels).select(*levels)
 
 
-def read_lookup(
-    name: str, hierarchy: Hierarchy, *, like: Frame | None = None, send: Callable[..., Frame] | None = None
-) -> Frame:
-    """The lookup file, after each code was found there once; codes are of the kind that the list `like` has."""
+def read_lookup(name: str, hierarchy: Hierarchy, *, send: Callable[..., Frame] | None = None) -> Frame:
+    """The lookup file, after each code was found there once."""
     import narwhals.stable.v2 as nw
 
-    file = f"the lookup of {name!r}"
-    finest, levels = hierarchy.finest, list(hierarchy.levels)
-    about = f"hierarchy.{name}"
-    assert hierarchy.lookup is not None
+    file, about, finest = f"the lookup of {name!r}", f"hierarchy.{name}", hierarchy.finest
     try:
-        table = open_frame(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "label"))
-        if send is not None:
-            table = send(collect(table, step=f"read {file}"), name=file)
-        require(table, dict.fromkeys(levels, "label"), name=file)
+        table = _lookup(name, hierarchy, send).unique()
     except DataError as error:
         raise DataError(*(Fault(about, fault.asked, fault.possible, fault.remedy) for fault in error.faults)) from None
-    theirs = table.collect_schema()[finest]
-    ours = theirs if like is None else like.collect_schema()[finest]
-    if ours.is_integer() != theirs.is_integer():
-        table = table.with_columns(nw.col(finest).cast(nw.Int64 if ours.is_integer() else nw.String))
-    table = table.select(*levels).unique()
     again = collect(table.group_by(finest).agg(nw.len().alias("__times")), step=f"read {file}")
     twice = [code for code, n in zip(again[finest].to_pylist(), again["__times"].to_pylist(), strict=True) if n > 1]
     if twice:
@@ -227,23 +217,17 @@ def read_lookup(
 
 def trace(frame: Frame, schema: Schema, *, name: str) -> Lineage:
     """All codes with their parents, or what is no hierarchy of them."""
+    import pyarrow as pa
+
     codes, faults = {}, []
     for which, hierarchy in schema.hierarchy.items():
         levels = list(hierarchy.levels)
         table = collect(frame.select(*levels).unique(), step=f"codes of {which}")
         faults += list(_gaps(which, hierarchy, table, name))
-        codes[which] = _plain(table).sort_by(levels[0])
+        codes[which] = table.cast(pa.schema([(level, pa.string()) for level in levels])).sort_by(levels[0])
     if faults:
         raise DataError(*faults)
     return Lineage(dict(schema.hierarchy), codes)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Codes in the one type that stands for each kind."""
-    import pyarrow as pa
-
-    whole = {name: pa.types.is_integer(table[name].type) for name in table.column_names}
-    return table.cast(pa.schema([(name, pa.int64() if is_whole else pa.string()) for name, is_whole in whole.items()]))
 
 
 def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Iterable[Fault]:
@@ -271,7 +255,7 @@ def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Itera
         orphans = [code for code, found in parents.items() if None in found and code is not None]
         torn = [code for code, found in parents.items() if len(found) > 1 and code is not None]
         form = " in this Unicode form" if any(normalize("NFC", str(code)) != str(code) for code in orphans) else ""
-        where = f"the lookup lacks it{form}" if hierarchy.lookup else "no value"
+        where = f"the lookup lacks it{form}{ZEROS * any(map(str.isdigit, orphans))}" if hierarchy.lookup else "no value"
         if hierarchy.prefix is not None:
             where = f"codes of {hierarchy.finest} have {hierarchy.prefix[0]} characters"
         if orphans:

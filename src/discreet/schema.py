@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
+from itertools import permutations
 from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from discreet.codes import Codes, Label
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
 from discreet.hierarchy import Hierarchy, declared
@@ -27,13 +29,46 @@ from discreet.scans import is_csv
 if TYPE_CHECKING:
     from discreet.delimited import Reading
 
-Label: TypeAlias = str | int | bool
+__all__ = ["LODES", "NATIONAL", "Digest", "Label", "Schema"]
 
 RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "largest", "establishments"})
 """Columns of published tables."""
 
 REST = "*"
 """All columns of a table that have no other role."""
+
+
+MOST_ORDERS = 7
+"""Hierarchies whose orders are tried, 5,040 at most: a reviewer reads bundles of strangers."""
+
+
+class Digest(str):
+    """SHA-256 of what tables rest on, in whatever order it was declared.
+
+    Attributes
+    ----------
+    part : what it is of, without hierarchies.
+    levels : the hierarchies, as JSON.
+    """
+
+    part: Mapping[str, Any]
+    levels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, part: Mapping[str, Any], levels: Iterable[str]) -> Digest:
+        order = tuple(sorted(levels))
+        found = cls(_hash(part, order))
+        found.part, found.levels = part, order
+        return found
+
+    def was(self, earlier: object) -> bool:
+        """Whether an earlier version stated this: it took hierarchies in the order of their declaration."""
+        orders = permutations(self.levels) if len(self.levels) <= MOST_ORDERS else (self.levels,)
+        return any(_hash(self.part, order) == earlier for order in orders)
+
+
+def _hash(part: Mapping[str, Any], levels: Iterable[str]) -> str:
+    return sha256(json.dumps({**part, "levels": [*map(json.loads, levels)]}, sort_keys=True).encode()).hexdigest()
 
 
 class _Places(tuple[str, ...]):
@@ -49,7 +84,8 @@ class Schema:
     Attributes
     ----------
     workplace_attributes : columns that an establishment has one public value of.
-    worker_attributes : columns that describe a worker, each with its public domain in the order of publication.
+    worker_attributes : columns that describe a worker, each with its public domain in the order of publication. The
+        values are codes: 1 and "1" are the same one.
     establishment : the column that identifies the establishment.
     worker : the column that identifies the worker.
     size : for tables that are already counted, the column with a row's number of jobs. There is no worker then.
@@ -76,7 +112,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
-        domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
+        domains = {name: Codes.of(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
         object.__setattr__(self, "magnitudes", MappingProxyType(declared_magnitudes(self.magnitudes)))
         given = self.workplace_attributes
@@ -101,7 +137,7 @@ class Schema:
                 "Correct it in the schema.",
             )
             for name, domain in domains.items()
-            if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
+            if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain.declared))) > 1
         ]
         faults += [*self._unknown_levels(), *self._levels_of_two_origins(columns)]
         faults += [
@@ -131,6 +167,10 @@ class Schema:
         """Those of a table's columns that are declared unused."""
         return [column for column in replace(self, unused=()).unnamed(columns) if {column, REST} & {*self.unused}]
 
+    def domain(self, name: str) -> Codes:
+        """What a worker attribute can be; nothing, if there is none of this name."""
+        return Codes.of(self.worker_attributes.get(name, ()))
+
     @property
     def hierarchies(self) -> tuple[Hierarchy, ...]:
         """All declared hierarchies."""
@@ -147,15 +187,12 @@ class Schema:
         return tuple(name for name in self.workplace_attributes if name not in self.derived)
 
     def readings(self, tables: Sequence[Any]) -> dict[str, Reading]:
-        """How CSV columns are read: like their domains; keys as text, unless a table of another format has them."""
+        """How CSV columns are read: codes as text; so are keys, unless a table of another format has them."""
         keys = [key for key in self.keys if key != self.size]
         alone = all(is_csv(table) for table in tables if table is not None)
         readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
-        readings |= dict.fromkeys(self.listed, "label")
-        readings |= dict.fromkeys(self.magnitudes, "number")
-        for name, domain in self.worker_attributes.items():
-            readings[name] = "text" if isinstance(domain[0], str) else "label"
-        return readings
+        readings |= dict.fromkeys((*self.listed, *self.worker_attributes), "text")
+        return readings | dict.fromkeys(self.magnitudes, "number")
 
     def looked_up(self, folder: Path) -> Schema:
         """The same schema, whose lookup files are relative to `folder`."""
@@ -262,17 +299,16 @@ class Schema:
             )
         return cls(**content)
 
-    def digest(self, used: Iterable[str]) -> str:
-        """SHA-256 of what tables of these attributes rest on: keys, who has each attribute, domains, derived levels."""
+    def digest(self, used: Iterable[str]) -> Digest:
+        """What tables of these attributes rest on: keys, who has each attribute, domains, derived levels."""
         names = {*used}
-        levels = [each for each in self.hierarchies if names & {*each.derived}]
+        levels = [json.dumps(each.to_dict(), sort_keys=True) for each in self.hierarchies if names & {*each.derived}]
         part = {
             "keys": [self.establishment, self.worker, self.size],
             "workplaces": sorted(names & {*self.workplace_attributes}),
-            "workers": {name: list(domain) for name, domain in self.worker_attributes.items() if name in names},
-            "levels": [each.to_dict() for each in levels],
+            "workers": {name: list(self.domain(name).declared) for name in self.worker_attributes if name in names},
         }
-        return sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+        return Digest.of(part, levels)
 
     def to_dict(self) -> dict[str, Any]:
         """The form that `of` reads: plain lists and names, for JSON."""
@@ -281,7 +317,7 @@ class Schema:
         levels = {name: hierarchy.to_dict() for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)}
         return {
             "workplace_attributes": list(self.listed),
-            "worker_attributes": {name: list(domain) for name, domain in self.worker_attributes.items()},
+            "worker_attributes": {name: list(self.domain(name).declared) for name in self.worker_attributes},
             **{role: column for role, column in kept.items() if column is not None},
             **({"hierarchy": levels} if levels else {}),
             **({"magnitudes": amounts} if amounts else {}),

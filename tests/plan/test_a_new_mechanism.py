@@ -83,11 +83,11 @@ def test_expected_errors_and_intervals_of_the_exercise_are_those_of_its_draws(in
 
 
 def test_the_code_of_a_foreign_mechanism_is_part_of_the_fingerprint(installed: Path) -> None:
-    from discreet.release.files import source_hash
+    from discreet.release.code import computing_hash
 
-    before = source_hash(registry.sources())
+    before = computing_hash(registry.sources())
     registry.named("power-law")
-    assert source_hash(registry.sources()) != before
+    assert computing_hash(registry.sources()) != before
 
 
 def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:

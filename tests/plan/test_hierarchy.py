@@ -142,6 +142,22 @@ def test_a_table_that_is_no_sum_is_refuted(firms: Path) -> None:
         check_intervals(request, folder, about)
 
 
+def test_a_sum_without_one_of_its_cells_is_refuted(firms: Path) -> None:
+    """Cells are compared in the order of the published ones, and every one has to be there."""
+    done = run(firms)
+    folder = firms.parent / "out" / "levels"
+    request = done.check.releases[0].request
+    about = json.loads((folder / "release.json").read_text())
+    path = folder / "2-naics2-county" / "research.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.take(list(reversed(range(len(table))))), path)
+    assert "same" in check_intervals(request, folder, about)
+    for rows in (range(len(table) - 1), [0, *range(len(table) - 1)]):
+        pq.write_table(table.take(list(rows)), path)
+        with pytest.raises(RefutedError):
+            check_intervals(request, folder, about)
+
+
 def test_a_run_again_finds_everything_released(firms: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
     run(firms)
     before = contents(firms.parent)

@@ -380,9 +380,9 @@ def test_an_edited_report_is_found(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_checked_is_said(bundle: Path, tmp_path: Path, command) -> None:
-    """Another source means other code: neither it nor its report can be checked, and that is not 'holds'."""
+    """Other hashes mean other code: neither it nor its report can be checked, and that is not 'holds'."""
     files = unpacked(bundle)
-    said("jobs/release.json", lambda about: about["code"].update(source="0" * 64))(files)
+    said("jobs/release.json", lambda about: about["code"].update(source="0" * 64, computes="0" * 64))(files)
     resealed(files)
     found = verdict(tmp_path / "b.zip", files)
     unknown = [subject for subject, finding in found.items() if finding.state == "not checked"]

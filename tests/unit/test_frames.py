@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 import discreet as dc
 from discreet.errors import DataError, EngineError
-from discreet.frames import collect, holds, open_frame, query_of, require, tally, working
+from discreet.frames import as_text, collect, open_frame, query_of, require, tally, working
 from faults_of import about
 
 TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
@@ -153,13 +153,12 @@ def test_missing_columns_and_wrong_types_are_told_together() -> None:
     ]
 
 
-def test_holds_tells_truths_from_numbers() -> None:
-    assert holds(nw.Int32(), 1)
-    assert holds(nw.Boolean(), True)
-    assert holds(nw.String(), "a")
-    assert not holds(nw.Int32(), True)
-    assert not holds(nw.String(), 1)
-    assert not holds(nw.Float64(), 1)
+def test_codes_are_spelled_and_numbers_stay() -> None:
+    frame = open_frame({"a": [1, -20], "b": [True, False], "c": ["01", None], "d": [1.5, 2.0], "e": [7, 8]})
+    assert collect(as_text(frame, ["a", "b", "c", "d"]), step="codes").to_pylist() == [
+        {"a": "1", "b": "true", "c": "01", "d": 1.5, "e": 7},
+        {"a": "-20", "b": "false", "c": None, "d": 2.0, "e": 8},
+    ]
 
 
 def test_a_failing_step_shows_its_query_and_no_value() -> None:

@@ -213,7 +213,7 @@ def _type(inferred: str, reading: Reading | None, coded: bool | None) -> str:
     """The type of a column: as inferred, unless it is a code or is to be read in a way of its own."""
     if reading in NUMBERS:
         return "double"
-    texts = {"text": True, "key": inferred != "double", "label": inferred not in ("int", "bigint")}
+    texts = {"text": True, "key": inferred != "double"}
     return "string" if coded or (reading is not None and texts[reading]) else inferred
 
 

@@ -188,7 +188,8 @@ class Ledger:
         time a new one: only the draw that was begun last can be published.
         """
         named(release, "release")
-        details, number = _plain({} if details is None else details, release), DrawNumber.new()
+        asked = {} if details is None else details
+        details, number = _plain(asked, release), DrawNumber.new()
         with self._store.writing() as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
@@ -204,7 +205,7 @@ class Ledger:
                     payload=_stamp(by) | {"details": details, "draw": number.kept},
                 )
                 return replace(charge, draw=number)
-            if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
+            if not earlier.pays_for(unit=unit.key, loss=loss, details=asked):
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, "
                     "unit or details.",
@@ -306,10 +307,10 @@ class Ledger:
     def verify(
         self,
         *,
-        contains: Collection[str] = (),
+        contains: Collection[chain.Known] = (),
         watch: Callable[[Iterable[Row], int], Iterable[Row]] = lambda rows, total: rows,
     ) -> chain.ChainVerdict:
-        """Replay every line and say whether the book is whole and holds the hashes in `contains`.
+        """Replay every line and say whether the book is whole and holds the lines in `contains`.
 
         `watch` may wrap the rows, of which there are about `total`, to show progress.
         """

@@ -1,19 +1,24 @@
 """The proof that a ledger is whole: every line is replayed from its text and nothing stored is believed.
 
 The chain alone cannot show that its tail was cut off, or that it was rewritten from some line on. For that a verifier
-brings hashes that it knows, from releases or from an earlier `ledger show`, and the chain must contain them.
+brings hashes that it knows, from releases or from an earlier `ledger show`, and the chain must contain them. Whole
+lines tell more than hashes: a ledger of other data is not one that was cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from discreet.errors import PrivacyError
 from discreet.ledger.budget import Budget
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.periods import Policy
+
+SHOWN = 3
+"""Hashes that a verdict lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,16 @@ class ChainVerdict:
         return {"intact": self.intact, "head": self.head._asdict(), "seq": self.seq, "fault": self.fault}
 
 
-def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> ChainVerdict:
+Known: TypeAlias = str | Head | Entry
+"""A line that a verifier knows: by its hash, with its number, or whole."""
+
+
+def verify(rows: Iterable[Row], *, contains: Collection[Known] = ()) -> ChainVerdict:
     """Replay the whole book in order and stop at the first fault."""
-    head, books, missing = Head(0, GENESIS), _Books(), set(contains)
+    head, books = Head(0, GENESIS), _Books()
+    missing = {known if isinstance(known, str) else known.hash: known for known in contains}
+    before = {known.previous for known in missing.values() if isinstance(known, Entry)} - {GENESIS}
+    alone = True
     for row in rows:
         try:
             entry = _linked(row, head)
@@ -57,11 +69,31 @@ def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> ChainVerdi
         except EntryError as fault:
             return ChainVerdict(False, head, head.seq + 1, str(fault))
         head = entry.head
-        missing.discard(head.hash)
+        if missing.pop(head.hash, None) is not None or head.hash in before:
+            alone = False
     if missing:
-        unknown = ", ".join(sorted(missing))
-        return ChainVerdict(False, head, None, f"the chain does not contain {unknown}: it was cut off or rewritten")
+        told = _told(missing.values(), head, books.datasets, alone=alone)
+        unknown = ", ".join(sorted(missing)[:SHOWN]) + f" and {len(missing) - SHOWN} more" * (len(missing) > SHOWN)
+        return ChainVerdict(False, head, None, f"the chain does not contain {unknown}: {told}")
     return ChainVerdict(True, head)
+
+
+def _told(missing: Collection[Known], head: Head, datasets: Collection[str], *, alone: bool) -> str:
+    """What became of known lines that a whole chain lacks; `alone` where nothing ties it to them."""
+    numbers = [known.seq for known in missing if not isinstance(known, str)]
+    if len(numbers) < len(missing):
+        return "it was cut off or rewritten" + ", or is another ledger" * alone
+    within = [number for number in numbers if number <= head.seq]
+    theirs = {known.dataset for known in missing if isinstance(known, Entry)}
+    if not alone and within:
+        return f"it was rewritten from entry {min(within)} or before"
+    if not alone:
+        return f"it was cut off after entry {head.seq}"
+    if not within:
+        return "it was cut off, or this is another ledger"
+    if theirs and not theirs & {*datasets}:
+        return f"this is another ledger, without {', '.join(map(repr, sorted(theirs)))}"
+    return "this is another ledger, or was written anew from the first line"
 
 
 def _linked(row: Row, head: Head) -> Entry:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.periods import Dates
 from discreet.privacy.losses import Loss, from_dict
+from discreet.schema import Digest
 
 if TYPE_CHECKING:
     from discreet.ledger.draws import DrawNumber
@@ -143,7 +144,11 @@ LATER = frozenset({"schema", "periods", "basis"})
 
 def asked_then(paid: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
     """The details of a request as the version asked for them that wrote the line which `paid`."""
-    return {key: value for key, value in details.items() if key in paid or key not in LATER}
+    asked = {key: value for key, value in details.items() if key in paid or key not in LATER}
+    digest = asked.get("schema")
+    if isinstance(digest, Digest) and digest.was(paid["schema"]):
+        asked["schema"] = paid["schema"]
+    return asked
 
 
 def canonical(value: object) -> str:

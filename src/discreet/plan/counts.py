@@ -32,7 +32,6 @@ from discreet.release.offer import Offer
 from discreet.report.belief import MOST_TABLES
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
-from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
@@ -384,7 +383,7 @@ def _details(request: CountRequest) -> dict[str, Any]:
     schema, labels = request.queries[0].jobs.schema, data.labels
     tables = []
     for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
-        domains = {name: _kept(schema.worker_attributes[name], query.where.get(name)) for name in query.worker_by}
+        domains = {name: list(schema.domain(name).among(query.where.get(name)).declared) for name in query.worker_by}
         tables.append(
             {
                 **ready.parameters,
@@ -414,7 +413,3 @@ def _details(request: CountRequest) -> dict[str, Any]:
         **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
         **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }
-
-
-def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:
-    return [value for value in domain if where is None or value in where]

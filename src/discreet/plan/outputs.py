@@ -29,7 +29,7 @@ from discreet.plan.shape import Form, Format, Output
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, write_manifest
-from discreet.release.tables import read_table, write_table
+from discreet.release.tables import column_names, read_table, write_table
 from discreet.report.page import slug
 from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources
@@ -93,9 +93,9 @@ def write_parents(
 
 
 def _files_of_parents(hierarchy: Mapping[str, Hierarchy]) -> dict[str, str]:
-    """The file of each declared hierarchy; names that are spelled alike in paths are numbered."""
+    """The file of each declared hierarchy; names that are spelled alike in paths are numbered, in their order."""
     files: dict[str, str] = {}
-    for name in hierarchy:
+    for name in sorted(hierarchy):
         file, again = f"{PARENTS}-{slug(name)}", 2
         while file in files.values():
             file, again = f"{PARENTS}-{slug(name)}-{again}", again + 1
@@ -104,14 +104,15 @@ def _files_of_parents(hierarchy: Mapping[str, Hierarchy]) -> dict[str, str]:
 
 
 def read_parents(folder: Path, hierarchy: Mapping[str, Hierarchy]) -> Lineage | None:
-    """What `write_parents` wrote."""
+    """What `write_parents` wrote. Columns tell whose a file is: a level is of one hierarchy."""
     levels, codes = {}, {}
-    files = _files_of_parents(hierarchy)
+    files = [(path, column_names(path)) for kind in ("parquet", "csv") for path in folder.glob(f"{PARENTS}-*.{kind}")]
     for name, known in hierarchy.items():
-        path = next((p for kind in ("parquet", "csv") if (p := folder / f"{files[name]}.{kind}").is_file()), None)
-        if path is not None:
-            table = read_table(path, kind=path.suffix[1:], attributes=list(known.levels))
-            levels[name] = Hierarchy([level for level in known.levels if level in table.column_names])
+        found = next((each for each in files if {*each[1]} <= {*known.levels}), None)
+        if found is not None:
+            path, columns = found
+            levels[name] = Hierarchy([level for level in known.levels if level in columns])
+            table = read_table(path, kind=path.suffix[1:], attributes=columns)
             codes[name] = table.select(list(levels[name].levels))
     return Lineage(levels, codes) if codes else None
 

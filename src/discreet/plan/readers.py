@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.codes import Codes
 from discreet.columns import doubles_of, every_so_many, integers_of
 from discreet.plan import rules
 from discreet.plan.outputs import read_parents
@@ -70,6 +71,7 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     places = [folder / request.folders[number] / name for name in forms]
     path = next((place for place in places if place.exists()), places[0])
     query, domains = request.queries[number], request.details["tables"][number]["domains"]
+    levels = tuple(product(*(Codes.of(domains[name]) for name in query.worker_by)))
     numbers = ["count" if query.magnitude is None else "sum", "lower", "upper"]
     sized = ["largest"] if request.ready[number].sizes is not None and path.stem == "research" else []
     sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
@@ -86,7 +88,7 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     return CountRelease(
         keys=every_so_many(table.select(list(by)), query.levels),
         worker_by=query.worker_by,
-        levels=tuple(product(*(domains[name] for name in query.worker_by))),
+        levels=levels,
         counts=drawn.counts,
         lower=lower,
         upper=upper,

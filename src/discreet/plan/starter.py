@@ -124,7 +124,7 @@ def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
     if schema.unused:
         yield f"unused = {_list(schema.unused)}    # no statistic reads these; none says of which period a row is"
     yield from ("", "[data.schema.worker_attributes]    # confidential; only what each can be is public, in this order")
-    yield from (f"{_key(name)} = {_list(domain)}" for name, domain in schema.worker_attributes.items())
+    yield from (f"{_key(name)} = {_list(schema.domain(name).declared)}" for name in schema.worker_attributes)
     for name, found in levels.items():
         yield from ("", f"# [data.labels.{_key(name)}]    # what the basic form calls a category of this public column")
         yield from (f"# {_key(str(value))} = {_text(str(value))}" for value in found)

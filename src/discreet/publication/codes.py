@@ -41,19 +41,13 @@ def code_lists(releases: Sequence[ReleaseFolder], tables: Sequence[tuple[Publish
     lineages = [table for release in releases for table in release.parents().values()]
     lists = []
     for name, values in found.items():
-        kept = _alike(value for value in values if value is not None)
+        kept = tuple(value for value in values if value is not None)
         above = {
             level: lookup for lineage in lineages for level, lookup in _above(lineage, name).items() if level in found
         }
         parents = {level: tuple(lookup.get(value) for value in kept) for level, lookup in above.items()}
         lists.append(CodeList(name, kept, identifiers(kept), parents))
     return lists
-
-
-def _alike(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Categories of one type: of several data sets one may have codes as numbers, another as text."""
-    kept = tuple(values)
-    return kept if len({*map(type, kept)}) < 2 else tuple(dict.fromkeys(map(str, kept)))
 
 
 def _above(lineage: pa.Table, level: str) -> dict[str, dict[Any, Any]]:

@@ -6,26 +6,22 @@ import json
 import platform
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from discreet.ledger import Entry
 from discreet.ledger.publication import fingerprints
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.canonical import tables_of
+from discreet.release.code import Sources, computing_hash, source_hash
 from discreet.release.tables import write_table
-
-if TYPE_CHECKING:
-    pass
 
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
 LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
 """The packages beside our own code that count, draw and write."""
 
-Sources: TypeAlias = tuple[tuple[str, Path], ...]
 SYSTEM = "operating system"
 SAMPLER = (
     "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
@@ -88,19 +84,7 @@ def code_of(more: Sources = ()) -> dict[str, Any]:
     return {
         "discreet": version("discreet"),
         "source": source_hash(more),
+        "computes": computing_hash(more),
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
-
-
-@cache
-def source_hash(more: Sources = ()) -> str:
-    """SHA-256 over the package's own source files, so a reviewer can tell which code drew the noise.
-
-    `more` are files of other packages that drew too, by name.
-    """
-    root = Path(__file__).parents[1]
-    digest = sha256()
-    for name, path in (*((path.relative_to(root).as_posix(), path) for path in sorted(root.rglob("*.py"))), *more):
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()

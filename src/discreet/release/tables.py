@@ -40,7 +40,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     coded: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text.
+    """Read a table that `write_table` wrote, or some of its columns; attributes are text.
 
     Text of a Parquet file in the columns `coded` stays as it is kept there, in numbers and a list of words.
     """
@@ -52,7 +52,12 @@ def read_table(
         # `read_table` of Arrow would load what reads folders of many files.
         with pyarrow.parquet.ParquetFile(file, read_dictionary=[*coded]) as found:
             table = found.read(columns=columns)
-        return table if columns is None else table.select(columns)
+        table = table if columns is None else table.select(columns)
+        text = (pa.types.is_string, pa.types.is_dictionary)
+        codes = [f for f in table.schema if f.name in attributes]
+        numbers = {f.name for f in codes if not any(is_kind(f.type) for is_kind in text)}
+        fields = [f.with_type(pa.string()) if f.name in numbers else f for f in table.schema]
+        return table.cast(pa.schema(fields)) if numbers else table  # earlier versions wrote codes as numbers
     types = {
         **dict.fromkeys(attributes, pa.string()),
         "count": pa.int64(),

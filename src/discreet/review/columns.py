@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.codes import Label, code
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -58,17 +60,17 @@ def same_rows(one: pa.Table, other: pa.Table) -> bool:
     return len(one) == len(other) == len(together)
 
 
-def repeats(column: pa.ChunkedArray, kind: Sequence[object]) -> bool:
+def repeats(column: pa.ChunkedArray, kind: Sequence[Label]) -> bool:
     """Whether a column is `kind` over and over."""
     import pyarrow as pa
 
-    values = pa.chunked_array([pa.array([text(value) for value in kind], pa.string())])
+    values = pa.chunked_array([pa.array([code(value) for value in kind], pa.string())])
     return bool(texts(column).equals(values.take(pa.array(np.arange(len(column)) % len(kind)))))
 
 
 def text(value: object) -> str:
     """A category as a CSV file writes it."""
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else code(value) if isinstance(value, bool) else str(value)
 
 
 def texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

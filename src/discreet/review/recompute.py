@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
+from discreet.columns import every_so_many
+from discreet.lineage import positions
 from discreet.plan.alarms import AlarmStep
 from discreet.plan.alarms import about as about_alarms
 from discreet.plan.beside import compared, kept
@@ -66,16 +68,20 @@ def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> 
 
 
 def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
-    """Tables of all establishments have the same workplace cells, as far as their attributes tell them apart."""
+    """Tables of all establishments of a source have the same workplace cells, as far as attributes tell them apart."""
     tables = [
-        (name, query.workplace_by, _keys(request, number, folder / name))
+        (name, query.workplace_by, _keys(request, number, folder / name), request.source.name)
         for name, request in requests.items()
         if isinstance(request, CountRequest) and isinstance(request.guarantee.unit, Establishments)
         if "research" in request.details["forms"]
         for number, query in enumerate(request.queries)
         if not query.where and query.workplace_by
     ]
-    pairs = [(fine, coarse) for fine, coarse in permutations(tables, 2) if {*coarse[1]} <= {*fine[1]}]
+    pairs = [
+        (fine[:3], coarse[:3])
+        for fine, coarse in permutations(tables, 2)
+        if {*coarse[1]} <= {*fine[1]} and fine[3] == coarse[3]
+    ]
     if not pairs:
         raise UncheckedError("no two tables have workplace cells to compare")
     for (fine, _, cells), (coarse, by, others) in pairs:
@@ -106,7 +112,20 @@ class Reread:
 
     @cached_property
     def sums(self) -> list[CountRelease]:
-        return self.request.sums(self.tables)
+        """The sums, their cells in the order of the published ones: earlier versions had another."""
+        sums = zip(self.request.derived_folders, self.request.derived, self.request.sums(self.tables), strict=True)
+        return [self._in_order(table, self.folder / place, query.levels) for place, query, table in sums]
+
+    def _in_order(self, table: CountRelease, place: Path, levels: int) -> CountRelease:
+        by = table.keys.column_names
+        if not by or "research" not in self.request.details["forms"]:
+            return table
+        cells = every_so_many(_read(self.request, place, "research", by, columns=by), levels)
+        try:
+            rows = positions(cells, table.keys)
+        except LookupError:
+            return table
+        return table.take(rows) if np.array_equal(np.sort(rows), np.arange(len(table.keys))) else table
 
 
 def reread(request: PlannedRelease, folder: Path) -> Reread | None:

@@ -79,7 +79,7 @@ class Economy:
 
     @cached_property
     def stratum(self) -> Integers:
-        return strata.stratum_of(np.asarray(self.cells.keys["place_population"].to_pylist()))
+        return strata.stratum_of(np.asarray(self.cells.keys["place_population"].to_pylist(), dtype=np.int64))
 
     @cached_property
     def ranking_2(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from discreet.archive.findings import RefutedError
 from discreet.archive.unpacking import opened, text
 from discreet.arrays import Integers
+from discreet.codes import Codes
 from discreet.errors import DataError
 from discreet.release.folder import FORMS, PublishedTable, ReleaseFolder
 
@@ -100,7 +101,7 @@ class JointCells:
         group = np.where(rows[order][at] == cells, order[at], -1)
         for name, kept in source.where.items():
             if name in self.codes:
-                chosen = [i for i, value in enumerate(self.values[name].to_pylist()) if value in {*map(str, kept)}]
+                chosen = [i for i, value in enumerate(self.values[name].to_pylist()) if value in Codes.of(kept)]
                 group = np.where(np.isin(self.codes[name], chosen), group, -1)
         return np.asarray(group, dtype=np.int64)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+from discreet.codes import Codes, code
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Key, Subject, Value
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
-from discreet.schema import Label, Schema
+from discreet.schema import Schema
 
 
 def spanned(schema: Schema, by: object) -> tuple[str, ...]:
@@ -35,8 +36,8 @@ def spanned(schema: Schema, by: object) -> tuple[str, ...]:
     return asked
 
 
-def values_kept(schema: Schema, where: object) -> dict[str, tuple[Label, ...]]:
-    """The values to keep of each attribute, each once, found possible before anything is priced."""
+def values_kept(schema: Schema, where: object) -> dict[str, Codes]:
+    """The codes to keep of each attribute, each once, found possible before anything is priced."""
     if where is None:
         return {}
     if not isinstance(where, Mapping):
@@ -58,7 +59,7 @@ def values_kept(schema: Schema, where: object) -> dict[str, tuple[Label, ...]]:
     return {name: _values(schema, name, kept) for name, kept in where.items()}
 
 
-def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
+def _values(schema: Schema, name: str, kept: object) -> Codes:
     if not isinstance(kept, str | int | Sequence):
         raise DataError(
             (Subject(Key("where", name)), " is ", Value(kept), "."),
@@ -66,7 +67,8 @@ def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
             "Give one value or a list of them.",
             about=f"where.{name}",
         )
-    values = (kept,) if isinstance(kept, str | int) else tuple(dict.fromkeys(kept))
+    listed = (kept,) if isinstance(kept, str | int) else tuple(kept)
+    values = Codes.of({code(value): value for value in listed}.values())
     domain = schema.worker_attributes.get(name)
     if not values:
         raise DataError(

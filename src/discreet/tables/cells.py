@@ -23,7 +23,7 @@ from discreet.arrays import Integers
 from discreet.columns import column_of
 from discreet.errors import DataError, EngineError
 from discreet.faults import Fault, Key, Subject, Value
-from discreet.frames import collect, holds, missing, refuse, working
+from discreet.frames import collect, missing, refuse, working
 from discreet.jobs import Jobs
 from discreet.lineage import Lineage
 from discreet.schema import Label
@@ -142,7 +142,7 @@ def _allowed(
     jobs: Jobs, workplace_by: Sequence[str], worker_by: Sequence[str], where: Mapping[str, Label | Sequence[Label]]
 ) -> dict[str, tuple[Label, ...]]:
     """The values of `where` as tuples, after every name and value was found to be possible."""
-    schema, types = jobs.schema, jobs.listed.collect_schema()
+    schema = jobs.schema
     faults: list[Fault] = []
     allowed: dict[str, tuple[Label, ...]] = {}
     for kind, names, known in (
@@ -162,11 +162,7 @@ def _allowed(
     refuse(faults)
     for name, values in values_kept(schema, where).items():
         domain = schema.worker_attributes.get(name)
-        if domain is None and not all(holds(types[name], value) for value in values):
-            asked = (Subject(Key("where", name)), " asks for ", Value(values), f", but the column holds {types[name]}.")
-            faults.append(Fault(f"where.{name}", asked, remedy="Use that type."))
         allowed[name] = values if domain is None else tuple(value for value in domain if value in values)
-    refuse(faults)
     return allowed
 
 

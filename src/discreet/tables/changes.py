@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.codes import Codes
 from discreet.errors import Infeasible
 from discreet.histories import Histories
 from discreet.noise.rings import Rings
@@ -119,7 +120,8 @@ class ChangeRelease(MovementRelease):
 
     def about(self) -> dict[str, Sequence[Label]]:
         cells = len(self.levels)
-        return {"from": [*self.quarters[:-1]] * cells, "to": [*self.quarters[1:]] * cells}
+        quarters = Codes.of(self.quarters)
+        return {"from": [*quarters[:-1]] * cells, "to": [*quarters[1:]] * cells}
 
     def statistics(self) -> list[Statistic]:
         low, high = self.level_ends

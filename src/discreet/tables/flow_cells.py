@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers
+from discreet.codes import Codes
 from discreet.columns import column_of
 from discreet.errors import EngineError
 from discreet.frames import collect, sets_of, working
@@ -76,8 +77,8 @@ def _spells(histories: Histories, quarters: Sequence[Label]) -> Frame:
 
     time, rows = nw.col(histories.time), histories.jobs.table
     if len(quarters) < len(histories.quarters):
-        rows = rows.filter(time.is_in(quarters))
-    members = {f"__in{i}": time == quarter for i, quarter in enumerate(quarters)}
+        rows = rows.filter(time.is_in(Codes.of(quarters)))
+    members = {f"__in{i}": time == quarter for i, quarter in enumerate(Codes.of(quarters))}
     return sets_of(rows, members, by=[str(histories.schema.worker), histories.schema.establishment], name="__spell")
 
 

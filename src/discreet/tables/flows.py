@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.codes import code
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.histories import Histories
@@ -164,9 +165,9 @@ class FlowQuery(MovementQuery[FlowRelease]):
         return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'nothing'}, not released"
 
 
-def span(quarters: Sequence[Label]) -> Label:
+def span(quarters: Sequence[Label]) -> str:
     """What a table calls its quarters."""
-    return quarters[0] if len(quarters) == 1 else f"{quarters[0]} to {quarters[-1]}"
+    return code(quarters[0]) if len(quarters) == 1 else f"{quarters[0]} to {quarters[-1]}"
 
 
 def size_of(largest: Integers, sizes: NoisySizes) -> Integers:

@@ -17,6 +17,7 @@ from discreet.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NUMBERS = "^-?[0-9]{1,18}$"
 MOST_CODES = 2**62
 """Numbers that may stand for the keys of a cell while cells are sorted."""
 
@@ -34,13 +35,10 @@ def counts_of(column: pa.ChunkedArray) -> Integers:
 
 
 def plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Keys in the one type that stands for each kind: engines differ in the width of text and numbers."""
+    """Keys in the one type that codes have: engines differ in the width of text."""
     import pyarrow as pa
 
-    def plain(kind: pa.DataType) -> pa.DataType:
-        return pa.int64() if pa.types.is_integer(kind) else pa.bool_() if pa.types.is_boolean(kind) else pa.string()
-
-    fields = [pa.field(f.name, plain(f.type)) if f.name in keys else f for f in table.schema]
+    fields = [pa.field(f.name, pa.string()) if f.name in keys else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
@@ -70,21 +68,25 @@ def order_of(keys: Sequence[pa.Array], rows: int) -> Integers:
 
 def _ranks(key: pa.Array) -> tuple[Integers, int]:
     """Whole numbers in the order of a key, from 0 to below the second answer; nulls come last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_integer(key.type) and not key.null_count and len(key):
-        values = np.from_dlpack(key)
-        least, most = int(values.min()), int(values.max())
-        if most - least < MOST_CODES:
-            return np.subtract(values, least, dtype=np.int64), most - least + 1
     coded = key.dictionary_encode()
     words = coded.dictionary
     place = np.empty(len(words) + 1, dtype=np.int64)
-    place[np.from_dlpack(pc.sort_indices(words))] = np.arange(len(words))
+    place[_order_of_codes(words)] = np.arange(len(words))
     place[-1] = len(words)
     codes = coded.indices.fill_null(column_of(np.array([len(words)], dtype=np.int32))[0])
     return place[np.from_dlpack(codes)], len(words) + 1
+
+
+def _order_of_codes(words: pa.Array) -> Integers:
+    """The places of codes in their order: that of whole numbers where all of them are, 9 before 10, else of text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    by = {"word": words}
+    if len(words) and pc.all(pc.match_substring_regex(words, NUMBERS)).as_py():
+        by = {"number": words.cast(pa.int64()), **by}
+    found = pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by])
+    return np.from_dlpack(found).astype(np.int64)
 
 
 def _dense(code: Integers) -> tuple[Integers, int]:

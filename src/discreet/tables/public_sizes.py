@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import DataError
-from discreet.frames import collect, open_frame
+from discreet.frames import as_text, collect, open_frame
 from discreet.lineage import with_levels
 from discreet.schema import Schema
 
@@ -24,8 +24,10 @@ def read_sizes(source: object, schema: Schema) -> tuple[pa.Table, bool]:
     Levels that follow from codes of the table by the schema's hierarchies are columns too.
     """
     name = source.name if isinstance(source, Path) else Path(source).name if isinstance(source, str) else "sizes"
-    readings: dict[str, Reading] = dict.fromkeys(schema.workplace_attributes, "label")
-    table = with_levels(collect(open_frame(source, readings=readings), step="read public sizes"), schema)
+    readings: dict[str, Reading] = dict.fromkeys(schema.workplace_attributes, "text")
+    frame = open_frame(source, readings=readings)
+    frame = as_text(frame, [name for name in frame.collect_schema() if name in readings])
+    table = with_levels(collect(frame, step="read public sizes"), schema)
     if "jobs" not in table.column_names:
         raise DataError(
             f"{name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}.",

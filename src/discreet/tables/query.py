@@ -61,7 +61,7 @@ class CountQuery:
     account: Account = field(repr=False)
     workplace_by: tuple[str, ...]
     worker_by: tuple[str, ...]
-    where: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
     magnitude: str | None = None
     establishments: bool = False
 
@@ -408,7 +408,7 @@ class CountQuery:
     def _parameters(self, mechanism: Mechanism) -> dict[str, Any]:
         return {
             "by": [*self.workplace_by, *self.worker_by],
-            "where": {name: list(values) for name, values in self.where.items()},
+            "where": {name: list(values.declared) for name, values in self.where.items()},
             "mechanism": mechanism.name,
             "calibration": mechanism.calibration,
             "unit": self.account.unit.key,

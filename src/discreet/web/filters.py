@@ -1,7 +1,7 @@
 """A filter as lines of a form, one attribute on each: `ownership: private, "11"`. What it means is the plan's `where`.
 
-The public domain of a worker's attribute gives the type of a value. Elsewhere whole numbers, true and false are read as
-such, and quotes make text of anything.
+A value is written into the plan as the public domain of a worker's attribute has it. Elsewhere whole numbers, true and
+false are written as such, and quotes make text of anything. They mean the same codes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def read(text: str, schema: Schema | None = None) -> dict[str, list[Label]]:
     kept: dict[str, list[Label]] = {}
     for line in filter(str.strip, text.splitlines()):
         name, _, values = line.partition(":")
-        domain = schema.worker_attributes.get(name.strip(), ()) if schema else ()
+        domain = schema.domain(name.strip()).declared if schema else ()
         known = {text: label for label in domain for text in (str(label), _bare(label))}
         parts = [part.strip() for part in PARTS.findall(values)]
         kept.setdefault(name.strip(), []).extend(_value(part, known) for part in parts if part)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.ledger import Ledger
 from discreet.ledger.chain import verify
+from discreet.ledger.entries import Entry
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
 
@@ -142,6 +143,42 @@ def test_a_known_hash_betrays_a_cut_and_a_rewritten_chain(book: list[Row]) -> No
         assert verdict.seq is None
         assert known in verdict.fault
         assert "cut off or rewritten" in str(verdict)
+
+
+def entries(rows: list[Row]) -> list[Entry]:
+    return [Entry.from_row(row) for row in rows]
+
+
+def of_others(*names: str) -> list[Row]:
+    """Another whole chain, of data with these names."""
+    with Ledger.in_memory() as ledger:
+        for name in names:
+            ledger.open_budget(dataset=name, unit=Workers(), total=Pure(1))
+            ledger.charge(dataset=name, unit=Workers(), release="x", loss=Pure(1))
+        return [entry.to_row() for entry in ledger.entries()]
+
+
+@pytest.mark.parametrize(
+    ("chain", "known", "told"),
+    [
+        (lambda book: book, lambda book: book, ""),
+        (lambda book: book[:5], lambda book: book, "it was cut off after entry 5"),
+        (lambda book: book[:5], lambda book: book[5:], "it was cut off after entry 5"),
+        (lambda book: book[:3], lambda book: book[5:], "it was cut off, or this is another ledger"),
+        (lambda book: [], lambda book: book, "it was cut off, or this is another ledger"),
+        (lambda book: payload(book, 4, by="me"), lambda book: book, "it was rewritten from entry 4 or before"),
+        (lambda book: payload(book, 4, by="me"), lambda book: book[4:], "another ledger, or was written anew"),
+        (lambda book: payload(book, 6, by="me"), lambda book: book[5:], "it was rewritten from entry 6 or before"),
+        (lambda book: of_others("a", "b", "c", "d"), lambda book: book, "another ledger, without 'Löhne', 'jobs'"),
+        (lambda book: of_others("jobs", "b", "c", "d"), lambda book: book, "another ledger, or was written anew"),
+    ],
+)
+def test_known_lines_tell_what_became_of_a_chain(
+    book: list[Row], chain: Callable[[list[Row]], list[Row]], known: Callable[[list[Row]], list[Row]], told: str
+) -> None:
+    lines = entries(known(book))
+    verdict = verify(chain(book), contains=[lines[-1].head, *lines])
+    assert verdict.intact is not bool(told) and told in verdict.fault, str(verdict)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE discreet_ledger SET release = 'x'", "DELETE FROM discreet_ledger"])

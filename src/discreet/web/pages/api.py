@@ -130,7 +130,9 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
                 unit=source.unit.model_dump(mode="json"),
                 unit_fixed=source.unit_fixed,
                 workplace_attributes=list(schema.workplace_attributes) if schema else [],
-                worker_attributes={k: list(v) for k, v in schema.worker_attributes.items()} if schema else {},
+                worker_attributes={k: list(schema.domain(k).declared) for k in schema.worker_attributes}
+                if schema
+                else {},
                 epsilon_total=standing["total"],
                 epsilon_spent=standing["spent"],
             )

@@ -26,6 +26,11 @@ class Runner:
         self.process.stdin.write(f"{plan}\n".encode())
         return int(self.line())
 
+    def start_command(self, plan: Path, point: str = "nowhere") -> int:
+        """The process id of a new `discreet run`, which stops for ever at a point (`workers.stop_at`)."""
+        self.process.stdin.write(f"command {point} {plan}\n".encode())
+        return int(self.line())
+
     def until(self, step: str | None = None) -> tuple[bool, list[str]]:
         """Whether the run came to `step`, or to its next one, before it ended, and the lines that it has said."""
         said: list[str] = []

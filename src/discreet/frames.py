@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overlo
 
 from discreet.databases import Address, SomeColumns, copied, is_address
 from discreet.delimited import NUMBERS, Reading, quoted
-from discreet.errors import DataError, DiscreetError, EngineError, concerning
+from discreet.errors import DataError, DiscreetError, concerning
+from discreet.failures import failure
 from discreet.faults import Fault
 from discreet.scans import scan
 from discreet.turns import in_turn
@@ -55,11 +56,6 @@ WRITTEN = {
 DATES = ("One date has several spellings.", "Write it as text at the source, such as 2024Q2 or 2024-06-30.")
 
 HEADER = "The first line of a CSV file names the columns; it may be missing, or below others."
-
-# DuckDB's other exceptions may quote the value that broke them.
-HARMLESS = frozenset(
-    {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
-)
 
 _AT_EXIT = functools.cache(atexit.register)
 
@@ -333,7 +329,7 @@ def collect(frame: Frame, *, step: str) -> pa.Table:
 
 @contextlib.contextmanager
 def working(step: str, frame: Frame | None = None) -> Iterator[None]:
-    """Turn an engine's failure into an `EngineError` with the step's name and the query of `frame`.
+    """Turn an engine's failure into one of ours (`failures`) with the step's name and the query of `frame`.
 
     Its own message may quote data and is dropped. Tables in memory fail while a query is built, others when it runs.
     """
@@ -343,14 +339,8 @@ def working(step: str, frame: Frame | None = None) -> Iterator[None]:
     except DiscreetError:
         raise
     except Exception as error:
-        kind, condition = type(error).__name__, getattr(error, "getCondition", lambda: None)()
-        reason = str(error).splitlines()[0] if kind in HARMLESS else condition
-        raise EngineError(
-            f"Step {step!r} failed in the engine with {kind}{f' ({reason})' if reason else ''}.",
-            "More of its message is withheld, because it can quote data.",
-            "Check that the files of the query are whole and that all tables are in one engine, or run "
-            f"the query there to see more.\n{'' if frame is None else query_of(frame)}",
-        ) from None
+        native, query = (None, str) if frame is None else (frame.to_native(), functools.partial(query_of, frame))
+        raise failure(error, step=step, native=native, query=query) from None
 
 
 def query_of(frame: Frame) -> str:
@@ -383,6 +373,7 @@ def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConne
     _AT_EXIT(let_go)
     connection = duckdb.connect(database, config=dict(settings))
     connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET scheduler_process_partial = true")  # or Ctrl-C waits for tasks, of which one may be all
     return connection
 
 

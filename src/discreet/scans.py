@@ -20,6 +20,7 @@ from discreet import delimited
 from discreet.databases import Address, copied, is_address, is_sqlite
 from discreet.delimited import Reading, quoted
 from discreet.errors import DataError
+from discreet.failures import interrupted
 from discreet.turns import BUSY
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def scan(
     except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         if type(error).__name__ == BUSY:
             raise  # whoever takes the turn says it
+        if interrupted(error):
+            raise KeyboardInterrupt from None
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
             "Files below a folder have the same columns, and folders in it are all named alike, such as state=06."

@@ -57,7 +57,7 @@ def test_duckdb_spills_instead_of_failing(tmp_path: Path) -> None:
         assert groups(engine) == 1_000_000
     with (
         engines.open("duckdb", memory_limit="30MB", threads=1, temp_directory="") as engine,
-        pytest.raises(EngineError, check=about(None, naming=("OutOfMemoryException",))),
+        pytest.raises(EngineError, check=about("engine.memory", naming=("OutOfMemoryException",))),
     ):
         groups(engine)
 

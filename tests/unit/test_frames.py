@@ -112,7 +112,7 @@ def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) 
     content = bytearray(path.read_bytes())
     content[100:2_000] = bytes(1_900)
     path.write_bytes(content)
-    with pytest.raises(EngineError, check=about(None, naming=("'longest'", path))) as caught:
+    with pytest.raises(EngineError, check=about("source", naming=("'longest'", path))) as caught:
         collect(open_frame(path).select(nw.col("x").str.len_chars().max()), step="longest")
     assert "secret" not in str(caught.value)
 

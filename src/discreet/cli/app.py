@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -21,7 +21,7 @@ from discreet import __version__
 from discreet.cli.faults import VOICE, speak
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
 
-USAGE, FAILURE = 2, 1
+USAGE, FAILURE, INTERRUPTED = 2, 1, 130
 
 COMMANDS = {
     "demo": (
@@ -116,6 +116,19 @@ class Tree(TyperGroup):
             speak(below.get(next((word for word in rest if word in below), ""), command))
         return name, command, rest
 
+    def invoke(self, ctx: Any) -> Any:
+        """Carry the command out; one that is interrupted ends with what it says was spent."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            from discreet.failures import interrupted
+
+            if not interrupted(error):  # of a database, which has an exception of its own for Ctrl-C
+                raise
+            _interrupted(error)
+        except KeyboardInterrupt as error:
+            _interrupted(error)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         listed = copy(self)
         listed.commands = {name: TyperCommand(name, help=said) for name, (_, said) in COMMANDS.items()}
@@ -157,10 +170,19 @@ def main() -> None:
         _fail(error, FAILURE)
 
 
+def _interrupted(error: BaseException) -> NoReturn:
+    _say("\n".join(["interrupted.", *getattr(error, "__notes__", ())]))
+    raise typer.Exit(INTERRUPTED)
+
+
 def _fail(error: DiscreetError, code: int) -> None:
     if os.environ.get("DISCREET_TRACEBACK"):
         raise error
+    _say(error.said(VOICE.get()))
+    sys.exit(code)
+
+
+def _say(text: str) -> None:
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error.said(VOICE.get())}")
-    sys.exit(code)
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {text}")

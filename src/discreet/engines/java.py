@@ -1,24 +1,9 @@
-"""The Java that Spark runs in: whether it is there, and what a process does when it has ended."""
+"""The Java that Spark runs in: what a process does when it has ended. `failures` knows whether it has."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
-
-
-def has_ended(error: BaseException) -> bool:
-    """Whether an error says that Java has ended, or does not answer any more."""
-    return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
-
-
-def answers(session: Any) -> bool:
-    """Whether the Java of a session, or of a context, is there."""
-    try:
-        session._jvm.java.lang.System.currentTimeMillis()
-    except Exception:
-        return False
-    return True
 
 
 def silence_py4j() -> None:

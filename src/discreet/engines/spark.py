@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, is_address
 from discreet.delimited import NUMBERS
-from discreet.engines.java import answers, forget, has_ended, silence_py4j
+from discreet.engines.java import forget, silence_py4j
 from discreet.engines.spark_settings import OURS, properties_of
 from discreet.errors import DataError, EngineError, MissingExtra
 from discreet.extras import needs
+from discreet.failures import answers, java_ended
 from discreet.frames import called, collect, open_frame, to_arrow, working
 from discreet.scans import refuse_two_meanings
 
@@ -131,7 +132,7 @@ class Spark:
 
     def lost(self, error: Exception) -> bool:
         """Whether Java has ended, after an `error`: what a call makes of a connection that breaks can be any error."""
-        return has_ended(error) or not answers(self.session)
+        return java_ended(error) or not answers(self.session)
 
     def __enter__(self) -> Spark:
         return self

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 
 FamilyName = Literal[
     "binomial", "poisson", "negative-binomial", "zero-inflated-poisson", "zero-inflated-negative-binomial"
@@ -25,6 +26,13 @@ FAMILIES: tuple[FamilyName, ...] = (
     "zero-inflated-poisson",
     "zero-inflated-negative-binomial",
 )
+SHARES: dict[str, bool] = {
+    "binomial": True,
+    "poisson": False,
+    "negative-binomial": False,
+    "zero-inflated-poisson": False,
+    "zero-inflated-negative-binomial": False,
+}
 STIRLING = 1000.0  # size of the negative binomial from which series are exact to rounding
 HIGHEST = 700.0  # exp of more overflows
 FLATTEST = 300.0  # logs of a size beyond which no density changes, and squares of sizes overflow
@@ -71,8 +79,13 @@ class Family:
     base: FamilyName | None = None
 
     @property
+    def shares(self) -> bool:
+        """Whether responses are shares of trials, by a logit; those of the others are counts, by a log."""
+        return case_of(self.name, SHARES)
+
+    @property
     def counts(self) -> bool:
-        return self.name != "binomial"
+        return not self.shares
 
     @property
     def inflated(self) -> bool:

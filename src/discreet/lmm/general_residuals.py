@@ -41,7 +41,7 @@ def zeros_of(fit: GeneralisedFit) -> tuple[float, float]:
 
 
 def _variance(fit: GeneralisedFit, mean: Vector) -> Vector:
-    if fit.family == "binomial":
+    if family(fit.family).shares:
         return mean * (1 - mean)
     count = mean_count(fit.link)
     spread = count + (count**2 / fit.own["size"] if "size" in fit.own else 0.0)

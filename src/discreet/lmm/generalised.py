@@ -77,7 +77,7 @@ def generalised(
     progress("reading rows", 0.0)
     source = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame, model = source.rows, source.model
-    frame = with_outcomes(frame, model.response.column) if law.name == "binomial" else frame
+    frame = with_outcomes(frame, model.response.column) if law.shares else frame
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
@@ -89,7 +89,7 @@ def generalised(
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)
     design = Design.of(layout, rows.codes, learned.levels)
-    refuse_unidentifiable(design, rows.count + 1 if law.name == "poisson" else rows.count * 2)
+    refuse_unidentifiable(design, rows.count * 2 if law.own or law.shares else rows.count + 1)
     refuse_wide(design, rows=rows.count)
     y = rows.evaluate(layout.response) + layout.response.shift
     moved = None if offset is None else number_column(frame, offset, "offset", rows.count)
@@ -315,7 +315,7 @@ def _problem(
 
 def _refuse_far_offset(law: Family, offset: Vector | None) -> None:
     """An intercept that balances a far offset looks like a prediction with certainty: say what it balances."""
-    if law.name == "binomial" and offset is not None and abs(middle := float(np.median(offset))) > FAR:
+    if law.shares and offset is not None and abs(middle := float(np.median(offset))) > FAR:
         raise DataError(
             f"Offsets are about {middle:.4g} on the scale of the link, where 15 is a probability of 1 to six digits.",
             "The intercept would have to balance them, which cannot be told from rows predicted with certainty.",

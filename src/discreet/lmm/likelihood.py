@@ -258,7 +258,7 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
     X, law = problem.X, family("binomial" if not problem.family.counts else "poisson")
     y, weights = problem.y, 1.0 if problem.weights is None else problem.weights
     center = np.clip(np.average(y, weights=None if problem.weights is None else problem.weights), 1e-6, None)
-    guess = np.log(center / (1 - min(center, 1 - 1e-6))) if law.name == "binomial" else np.log(center)
+    guess = np.log(center / (1 - min(center, 1 - 1e-6))) if law.shares else np.log(center)
     beta = np.linalg.lstsq(X, np.full(len(y), guess) - problem.offset, rcond=None)[0]
     value = -np.inf
     for _ in range(50):
@@ -277,7 +277,7 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
             size /= 2
         beta = beta + size * step
     eta = X @ beta
-    apart = (np.abs(eta) > APART) if law.name == "binomial" else (eta < np.median(eta) - APART) & (y == 0)
+    apart = (np.abs(eta) > APART) if law.shares else (eta < np.median(eta) - APART) & (y == 0)
     if apart.any():
         moved = np.abs(beta) * X.std(axis=0) + np.abs(beta) * (X.std(axis=0) == 0)
         worst = names[int(np.argmax(moved))]

@@ -29,6 +29,8 @@ repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves
 sheets        Excel files of a release, for people
 run           carry a plan out, resumably
+room          the room that tables need in the memory of Spark
+spent         what an interrupted run had spent
 steady        whether the data stay what they are, while they are read and until a run is resumed
 doors         plans from Python, by the name of their file
 agency        a public table of the agency: read before anything is paid, and matched with cells of a release

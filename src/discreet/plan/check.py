@@ -31,6 +31,7 @@ from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
 from discreet.plan.requests import PlannedRelease, requests
+from discreet.plan.room import room_notes
 from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -101,6 +102,7 @@ class PlanCheck:
     spending : what is spent of each data set.
     faults : what keeps the plan from being run; it can be run where there are none.
     missing : files of the data that `run` needs and that are not present.
+    room : what the engine's memory has no room for, or how much it has.
     """
 
     file: PlanFile
@@ -108,6 +110,7 @@ class PlanCheck:
     spending: tuple[Spending, ...]
     faults: tuple[Fault, ...]
     missing: tuple[Fault, ...] = ()
+    room: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         name = self.file.document.path.name
@@ -138,7 +141,7 @@ class PlanCheck:
         rows = [source for source in self.file.sources if isinstance(source.unit, Rows | Groups)]
         untyped = any(is_csv(source.data(source.tables.data.source)) for source in rows)
         unasked = len(self.spending) > 1 and self.file.plan.people is None
-        return (*((UNTYPED,) if untyped else ()), *((ASKED,) if unasked else ()))
+        return (*((UNTYPED,) if untyped else ()), *((ASKED,) if unasked else ()), *self.room)
 
     @property
     def said(self) -> tuple[Assurance, ...]:
@@ -254,7 +257,10 @@ def check(file: PlanFile) -> PlanCheck:
     missing = [fault for name in waiting for fault in gone[name]]
     if (failed := unopened()) is not None:
         missing += [replace(fault, place=("engine", "master")) for fault in failed.faults]
-    return PlanCheck(file, tuple(checks), tuple(spending), tuple(faults), tuple(missing))
+    room = room_notes(
+        file, [each for each in asked if each.release.name not in done], {n: s for n, (s, _) in public.items()}
+    )
+    return PlanCheck(file, tuple(checks), tuple(spending), tuple(faults), tuple(missing), tuple(room))
 
 
 def _false(alarms: AlarmsSection) -> str:

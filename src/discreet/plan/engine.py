@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from discreet import engines
+from discreet.cases import case_of
 from discreet.engines.spark import Spark
 from discreet.engines.spark_settings import master_fault, setting_faults
 from discreet.errors import DiscreetError, EngineError, PlanError
+from discreet.failures import gone
 from discreet.faults import Fault
 from discreet.plan.source import Section
 from discreet.plan.values import PathText, Text
@@ -53,13 +55,17 @@ class EngineSection(Section):
     def _sensible(self) -> Self:
         stated = [name for name in EngineSection.model_fields if name in self.model_fields_set - {"kind"}]
         words = "It is for Spark. DuckDB has nothing to set up. Leave it out, or write kind = 'spark'."
-        faults = [Fault((name,), words) for name in stated[:1] if self.kind != "spark"]
+        faults = [Fault((name,), words) for name in stated[:1] if not self.is_spark]
         faults += [replace(each, place=("settings", str(each.about))) for each in setting_faults(self.settings)]
         if self.master is not None:
             faults += [replace(each, place=("master",)) for each in master_fault(self.master)]
         if faults:
             raise PlanError(*faults)
         return self
+
+    @property
+    def is_spark(self) -> bool:
+        return case_of(self.kind, {"duckdb": False, "spark": True})
 
     def opened(self, folder: Path) -> Engine:
         """The engine; paths are relative to `folder`."""
@@ -106,12 +112,7 @@ def at_work() -> Iterator[None]:
         raise
     except Exception as error:
         if isinstance(work.engine, Spark) and work.engine.lost(error):
-            raise EngineError(
-                "The plan's engine ended while the plan was carried out.",
-                STAYS,
-                "Run the plan again, where the engine has memory enough.",
-                about="engine",
-            ) from None
+            raise gone(f"The plan's engine ended while the plan was carried out. {STAYS}", java=True) from None
         if isinstance(error, OSError) or type(error).__name__ == "IOException":  # DuckDB's, which is not imported here
             raise _unreachable(error) from None
         raise
@@ -134,7 +135,7 @@ def _unreachable(error: Exception) -> DiscreetError:
 
 def engine_of(file: PlanFile) -> Engine | None:
     """The plan's engine, if it is not the one of this process; only inside `at_work`."""
-    if file.plan.engine.kind == "duckdb":
+    if not file.plan.engine.is_spark:
         return None
     work = _WORK.get()
     assert work is not None, "an engine is opened for a check or a run"

@@ -46,6 +46,7 @@ def _notes(source: PlanSource) -> list[str]:
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.formula.formula import read_formula
     from discreet.lmm.private.owner import look
+    from discreet.lmm.private.request import SHARES
 
     models = [release for release in source.releases if isinstance(release, ModelSection)]
     formulas = [release.formula for release in source.releases if isinstance(release, PosteriorSection)]
@@ -57,7 +58,7 @@ def _notes(source: PlanSource) -> list[str]:
         "numbers": numbers,
         "bounds": (unit.lower, unit.upper),
         "lagged": [column for model in models for column in model.lagged],
-        "outcomes": any(model.family == "binomial" for model in models),
+        "outcomes": any(SHARES[model.family or "gaussian"] for model in models),
     }
     table = data.table(dict.fromkeys([*unit.responses, *numbers], "response"))
     notes = [note for response in unit.responses for note in look(table, response=response, **asked)]

@@ -152,7 +152,7 @@ def _two_budgets(plan: Plan) -> Iterator[Fault]:
 
 def _unreadable(plan: Plan) -> Iterator[Fault]:
     """Data that the plan's engine does not read."""
-    spark = plan.engine.kind == "spark"
+    spark = plan.engine.is_spark
     for name, source in plan.source.items():
         above = () if name == ALONE else ("source", name)
         for key, text in source.data.places:

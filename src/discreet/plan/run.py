@@ -35,6 +35,7 @@ from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
+from discreet.plan.spent import told_spent
 from discreet.plan.standing import standings
 from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.plan.summaries import SummaryRequest
@@ -138,7 +139,7 @@ def run(
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     waiting = partial(progress, "wait for another run of this plan", 0.0)
-    with alone(file.document.path, waiting=waiting), one_moment(), at_work():
+    with told_spent(file, dry_run=dry_run), alone(file.document.path, waiting=waiting), one_moment(), at_work():
         return _run(file, dry_run=dry_run, changed_data=changed_data, progress=progress)
 
 

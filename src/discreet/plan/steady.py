@@ -55,7 +55,7 @@ class DataFiles:
 
     def held(self) -> dict[str, str]:
         """The data's content: a hash of each key's files, and of each table of a server that was read."""
-        if self.file.plan.engine.kind == "spark":  # files of a cluster are too long to be read here again
+        if self.file.plan.engine.is_spark:  # files of a cluster are too long to be read here again
             return {f"times of {'/'.join(map(str, place))}": _times(found) for place, found in self.stamps.items()}
         return {"/".join(map(str, place)): _digest(found) for place, found in self.stamps.items()} | fingerprints()
 

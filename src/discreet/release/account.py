@@ -14,16 +14,18 @@ its value, `publish` its files. The order is the product's promise:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.errors import DiscreetError
+from discreet.failures import interrupted
 from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 Data = TypeVar("Data")
 T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,6 +89,24 @@ class Released(Result, Generic[T]):
 
     def __str__(self) -> str:
         return f"{self.value}\n{self.guarantee}"
+
+
+def telling(method: Method) -> Method:
+    """Of an account: an interruption says what was spent, and how the same release goes on."""
+
+    @wraps(method)
+    def instead(account: Any, *given: Any, name: str | None = None, **named: Any) -> Any:
+        label = _called(name)
+        try:
+            return method(account, *given, name=label, **named)
+        except BaseException as error:
+            if not interrupted(error):
+                raise
+            known = KeyboardInterrupt(*error.args)
+            known.add_note(_spent(account, label))
+            raise known from None
+
+    return cast("Method", instead)
 
 
 class Account:
@@ -189,13 +210,14 @@ class Account:
         """Refuse columns that an earlier release of the data set forbids, before any row is read for this one."""
         self.ledger.compare(self.dataset, details)
 
+    @telling
     def release(self, offer: Offer[Data, Any, T], data: Data, *, name: str | None = None) -> Released[T]:
         """Charge the offer's price, draw, fix the value, give it away.
 
         A name stands for one request: released, it is never drawn again. Without a name each call is a separate
         release.
         """
-        label = name if name is not None else f"release-{secrets.token_hex(6)}"
+        label = _called(name)
         self.compare(offer.details)
         known = offer.check(self.remaining)
         with in_turn:
@@ -211,6 +233,7 @@ class Account:
         self.ledger.publish(entry, files=released.fingerprints)
         return released
 
+    @telling
     def publish(self, offer: Offer[Data, Any, Any], data: Data, folder: str | Path, *, name: str) -> Entry:
         """The publication of the release, whose files are in `folder` when this returns.
 
@@ -244,6 +267,25 @@ class Account:
         basis = offer.guarantee.basis
         facts = self.dates.to_dict() | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
         return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
+
+
+def _called(name: str | None) -> str:
+    """The name of a release in the ledger: its own, or one that no other has."""
+    return name if name is not None else f"release-{secrets.token_hex(6)}"
+
+
+def _spent(account: Any, label: str) -> str:
+    again = f"Ask for the same with name={label!r}: it goes on, and pays nothing twice."
+    try:
+        charge = account.ledger.charged(account.dataset, label)
+        published = account.ledger.published(account.dataset, label)
+    except (Exception, KeyboardInterrupt):
+        return f"What was spent for release {label!r} is in the ledger, which cannot be read now. {again}"
+    if charge is None:
+        return f"Nothing was spent for release {label!r}."
+    if published is None:
+        return f"{charge.loss} is paid for release {label!r}, and nothing of it was shown. {again}"
+    return f"{charge.loss} is paid for release {label!r}, and its hash is fixed in the ledger."
 
 
 def exchanged(name: str) -> DiscreetError:

@@ -9,9 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.cases import case_of
 
 NODES = 20  # of the quadrature over a normal law
 ROUNDS = 40
+ON_A_LINK = {"gaussian": False, "binomial": True, "poisson": True}
+"""Families whose predictors are on the scale of a link."""
+
+OF_EVENTS = {"gaussian": False, "binomial": False, "poisson": True}
+"""Families of counts that have no largest value."""
+
 CLOSE = 1e-10  # of a linear predictor
 CERTAIN = 200.0  # a linear predictor beyond which a probability is 0 or 1 in any count
 LOGISTIC = 0.346  # a normal law of this variance over pi^2 / 3 is about logistic (Zeger, Liang and Albert 1988)
@@ -19,7 +26,7 @@ LOGISTIC = 0.346  # a normal law of this variance over pi^2 / 3 is about logisti
 
 def before_errors(family: str, link: Vector, variance: Vector) -> Vector:
     """Where predictors lie so that, with normal errors of this variance, rows have the means of `link`."""
-    if family == "poisson":
+    if case_of(family, {"binomial": False, "poisson": True}):
         return np.asarray(link - variance / 2)
     from scipy.special import expit
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Key
 from discreet.formula.formula import Formula, lag_name, read_formula, without_lags
 from discreet.lmm.private import PrivateFit
 from discreet.privacy.units import Groups, Rows, Unit
 from discreet.release.folder import ReleaseFolder, open_releases
+from discreet.synthetic.outcomes import ON_A_LINK
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +93,7 @@ class PublishedModel:
             *variances.values(),
             *(u for each in effects.values() for u, _ in each.values()),
         ]
-        if (family == "gaussian" and "Residual" not in variances) or not np.isfinite(known).all():
+        if (not case_of(family, ON_A_LINK) and "Residual" not in variances) or not np.isfinite(known).all():
             raise DataError(
                 f"Release {name!r} has an estimate that is empty, or no residual variance.",
                 "Responses are drawn with all of them.",

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of, unknown
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.formula.design import Design, RandomDesign
@@ -29,7 +30,7 @@ from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private import PrivateFit
 from discreet.release.folder import refuse_inside, whole_or_not
 from discreet.synthetic.microdata import WORD, refuse_file, refuse_seed
-from discreet.synthetic.outcomes import before_errors, counts, successes
+from discreet.synthetic.outcomes import OF_EVENTS, ON_A_LINK, before_errors, counts, successes
 from discreet.synthetic.published import PublishedModel, published
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
     size = None if exposure is None else number_column(shown, exposure, "exposure", len(held), positive=True)
     _refuse_size(known, exposure, size)
     groups = _groups(known, design, placed)
-    if known.family != "gaussian":
+    if case_of(known.family, ON_A_LINK):
         fixed = _before_errors(known, fixed, groups, placed, design)
     parts = []
     for replicate in range(1, replicates + 1):
@@ -186,20 +187,23 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
             effects = np.column_stack([each.draw(rng) for each in found])
             mean += random_part(placed, random, design.levels, effects, new_levels="error")
         part = held
-        if known.family == "poisson":
-            expected = np.exp(np.minimum(mean, HIGHEST)) * (1.0 if size is None else size)
-            _refuse_large(expected)
-            y = counts(expected, known.dispersion, rng)
-        elif known.family == "binomial":
-            trials = np.ones(len(mean)) if size is None else size
-            count = successes(mean, trials, rng)
-            y = count / trials
-        else:
-            y = within(mean, known.variances["Residual"], known.bounds, rng)
-            if size is not None:
-                count = np.floor(y * size + rng.uniform(size=len(y)))
-                y = count / size
-        if size is not None and known.family != "poisson":
+        match known.family:
+            case "poisson":
+                expected = np.exp(np.minimum(mean, HIGHEST)) * (1.0 if size is None else size)
+                _refuse_large(expected)
+                y = counts(expected, known.dispersion, rng)
+            case "binomial":
+                trials = np.ones(len(mean)) if size is None else size
+                count = successes(mean, trials, rng)
+                y = count / trials
+            case "gaussian":
+                y = within(mean, known.variances["Residual"], known.bounds, rng)
+                if size is not None:
+                    count = np.floor(y * size + rng.uniform(size=len(y)))
+                    y = count / size
+            case other:
+                raise unknown(other, ON_A_LINK)
+        if size is not None and not case_of(known.family, OF_EVENTS):
             part = part.append_column(f"{response}_count", pa.array(count.astype(np.int64)))
         part = part.append_column(response, pa.array(y))
         parts.append(part.append_column("replicate", pa.array(np.full(len(y), replicate, dtype=np.int32))))
@@ -270,9 +274,10 @@ def _refuse_size(known: PublishedModel, exposure: str | None, size: Vector | Non
             "Name a column of whole numbers, or leave it out.",
             about="exposure",
         )
-    if known.family == "poisson" or size is None:
+    if size is None or case_of(known.family, OF_EVENTS):
         return
-    largest = 1.0 if known.family == "binomial" else max(abs(bound) for bound in known.bounds)
+    bound = max(abs(bound) for bound in known.bounds)
+    largest = case_of(known.family, {"gaussian": bound, "binomial": 1.0})
     if (size > MOST_EVENTS / largest).any():
         raise DataError(
             (Argument("exposure", exposure), f" makes counts above {MOST_EVENTS:.0e} possible."),

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError
+from discreet.failures import interrupted
 
+INTERRUPTED = 130
 PATIENCE = 0.25
 """Seconds between two looks for a free place."""
 
@@ -36,6 +38,9 @@ def main(plan: Path, folder: Path, name: str, digest: str, at_once: int, text: b
         except DiscreetError as error:
             tell("failed", str(error))
         except BaseException as error:
+            if interrupted(error):
+                tell("step", " ".join(["interrupted.", *getattr(error, "__notes__", ())]))
+                return INTERRUPTED
             tell("failed", _unforeseen(error))
         return 1
 

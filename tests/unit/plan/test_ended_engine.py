@@ -86,7 +86,7 @@ def test_a_run_whose_engine_has_ended_says_so(error: Exception, monkeypatch: pyt
     with pytest.raises(EngineError) as raised, engine.at_work():
         engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
         raise error
-    assert raised.value.about == "engine"
+    assert raised.value.about == "engine.memory"
     with pytest.raises(DataError), engine.at_work():  # what was wrong before the engine ended is told
         engine._WORK.get().engine = of_ours(error)  # type: ignore[union-attr]
         raise DataError("No.", "Yes.", "Do.")

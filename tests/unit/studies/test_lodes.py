@@ -15,7 +15,7 @@ from discreet.noise.source import SeededSource
 from discreet.report.page import Note
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes, lodes_grid
-from discreet.studies.lodes_definitions import table_2
+from discreet.studies.lodes_definitions import least_epsilon, table_2
 from discreet.studies.lodes_findings import PaperStatement, findings
 from discreet.studies.lodes_grid import Economy, Setting
 from discreet.tables.establishments import histograms
@@ -200,7 +200,8 @@ def test_changes_are_found_more_often_with_less_noise() -> None:
 
 
 def test_table_2_as_its_formula_gives_it() -> None:
-    """The first half follows from delta 0.005; the last printed value follows from no delta of the table."""
+    """The first half follows from delta 0.005; the last printed value is that of alpha 0.15."""
     rows = table_2()
     assert [abs(row["then"] - row["paper"]) < 0.006 for row in rows] == [True] * 5 + [False]
+    assert least_epsilon(alpha="0.15", delta=rows[-1]["delta"]) == pytest.approx(rows[-1]["paper"], abs=0.006)
     assert [abs(row["2 ln(1/delta) ln(1 + alpha)"] - row["paper"]) < 0.006 for row in rows[:3]] == [False] * 3

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.formula.formula import lag_name
 from discreet.lmm.private.notes import Flag, readings
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import Method, ModelRequest
+from discreet.lmm.private.request import ON_A_SCALE, Method, ModelRequest
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.lmm.private.slopes import ON_A_LINK, slope_flags
 from discreet.privacy.columns import taken
@@ -86,10 +87,10 @@ def assembled(
 ) -> PrivateFit:
     """The fit, from effects that have their names already."""
     p = len(centred)
-    if request.family == "gaussian" and np.isfinite(centred).all():
+    if not case_of(request.family, ON_A_SCALE) and np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
     if method == "moments" and covariance is not None and np.isfinite(covariance).all():
-        most = sigma2 if request.family == "gaussian" else ON_A_LINK
+        most = ON_A_LINK if case_of(request.family, ON_A_SCALE) else sigma2
         flags = [*flags, *slope_flags(public, np.sqrt(np.diag(covariance)[:p]), most)]
     return PrivateFit(
         formula=public.model.text,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.cases import case_of, unknown
 from discreet.errors import FitError, PrivacyError
 from discreet.faults import Argument
 from discreet.formula.rows import ModelRows, number_column, read_rows
@@ -106,11 +107,15 @@ class _Point:
 
 
 def _at(family: str, eta: Vector, offset: Vector) -> _Point:
-    if family == "binomial":
-        mean = 1 / (1 + np.exp(-eta - offset))
-        return _Point(eta, mean, mean * (1 - mean))
-    mean = np.exp(eta + offset)
-    return _Point(eta, mean, mean)
+    match family:
+        case "binomial":
+            mean = 1 / (1 + np.exp(-eta - offset))
+            return _Point(eta, mean, mean * (1 - mean))
+        case "poisson":
+            mean = np.exp(eta + offset)
+            return _Point(eta, mean, mean)
+        case other:
+            raise unknown(other, SQUARES)
 
 
 @dataclass(frozen=True)
@@ -129,13 +134,14 @@ def solve_family(
     tx, tz = sums.Xy + origin * public.ones, sums.s + origin * public.n * drawn
     squares = sums.squares + 2 * origin * float(tx @ public.constant) - origin**2 * public.rows
     most = float(known.weight @ _at("poisson", np.zeros(len(known.weight)), known.offset).mean)  # exposure
-    share = float(np.clip(tx @ public.constant / (public.rows if family == "binomial" else most), 1e-3, None))
-    start = np.log(share / (1 - min(share, 0.999))) if family == "binomial" else np.log(share)
+    size = case_of(family, {"binomial": float(public.rows), "poisson": most})
+    share = float(np.clip(tx @ public.constant / size, 1e-3, None))
+    start = np.log(share / case_of(family, {"binomial": 1 - min(share, 0.999), "poisson": 1.0}))
     eta, variances, dispersion = np.full(known.rows.count, start), np.full(len(sums.levels), 0.01), 1.0
     step, found = sums, None
     for turn in range(ROUNDS):
         at = _at(family, eta, known.offset)
-        if family == "poisson":
+        if case_of(family, {"binomial": False, "poisson": True}):
             excess = squares - float(known.weight @ at.mean**2)
             dispersion = max(1.0, excess / float(known.weight @ at.mean))
         step = _step(at, sums, tx, tz, public, known)
@@ -278,7 +284,7 @@ def _expected_sums(
     """The linear problem at a usual mean: what is known of errors before anything is paid."""
     mean = float(request.scale.lower) + USUAL_MEAN[family] * float(request.width)
     eta = np.zeros(known.rows.count)
-    if family == "poisson":
+    if case_of(family, {"binomial": False, "poisson": True}):
         eta = np.log(mean * known.weight.sum() / (known.weight @ np.exp(known.offset))) + eta
     point = _at(family, eta, known.offset)
     return _step(point, nothing, 0 * nothing.Xy, 0 * nothing.s, public, known)
@@ -292,7 +298,7 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
     error, noise = (np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, parts.noise))
     hidden_ones = [not_measured(name) for name in names] if not measured else [QUASI] * bool(names)
     mean = float(request.scale.lower) + USUAL_MEAN[request.family] * float(request.width)
-    if request.family == "poisson":
+    if case_of(request.family, {"binomial": False, "poisson": True}):
         least = mean * max(noise.tolist()) / SURE  # noise counts for less where there are more events
         hidden_ones.append(
             f"if the mean response is below {least:.2g}, some releases have no finite estimate, and an empty "
@@ -313,7 +319,7 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
         assumed=(
             f"On the scale of the link, if the mean response is {mean:.3g} and effects of groups have a standard "
             f"deviation of {TYPICAL:g}. Responses vary as their family says"
-            + (", or more where counts are dispersed." if request.family == "poisson" else ".")
+            + case_of(request.family, {"binomial": ".", "poisson": ", or more where counts are dispersed."})
         ),
         notes=(*hidden_ones, *slope_notes(public, error, ON_A_LINK)),
         beside=sum(len(public.design.random[term].grouping) + 1 for term in public.terms) + 1,
@@ -371,7 +377,7 @@ def refuse_family(request: ModelRequest, method: str, exposure: str | None) -> N
         raise PrivacyError(
             f"Family {family!r} was asked with responses in [{float(low):g}, {float(high):g}].",
             "Shares lie in [0, 1], and counts are not negative.",
-            ("Give ", Argument("bounds", (0, 1) if family == "binomial" else (0, 20)), "."),
+            ("Give ", Argument("bounds", case_of(family, {"binomial": (0, 1), "poisson": (0, 20)})), "."),
             about="bounds",
         )
 

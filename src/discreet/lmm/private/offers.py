@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.cases import case_of
 from discreet.formula.formula import Formula
 from discreet.formula.rows import read_rows, with_outcomes, with_sizes
 from discreet.frames import open_frame
@@ -34,7 +35,7 @@ from discreet.lmm.private.notes import (
 from discreet.lmm.private.partition import Blocks, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.request import RATES, Method, ModelRequest
+from discreet.lmm.private.request import ON_A_SCALE, RATES, SHARES, Method, ModelRequest
 from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import confined, response_sums, units_of
@@ -81,7 +82,7 @@ class ModelQuestion(Question[PrivateFit]):
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model
-        shares = request.family == "binomial"
+        shares = case_of(request.family, SHARES)
         frame = open_frame(data, readings={self.response: "outcome" if shares else "response"}, ordered=True)
         if request.lags:
             return offer_lags(frame, model, request, self.split)
@@ -89,7 +90,7 @@ class ModelQuestion(Question[PrivateFit]):
         known = public_design(frame, model, any_terms=self.method == "moments")
         frame = with_outcomes(frame, self.response) if shares else frame
         frame = confined(frame, known, request.scale)
-        if request.family != "gaussian":
+        if case_of(request.family, ON_A_SCALE):
             refuse_terms(known, request)
             return offer_family(frame, known, request, self.split)
         if known.others:

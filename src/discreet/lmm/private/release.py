@@ -14,6 +14,7 @@ from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import Blocks
 from discreet.lmm.private.request import (
     PUBLIC,
+    SHARES,
     Interval,
     Method,
     ModelRequest,
@@ -131,7 +132,7 @@ def release_mixed(
     if exposure is not None:
         beside = (*beside, exposure)
     columns = tuple(dict.fromkeys([*model.columns[1:], *beside]))
-    if bounds is None and account is None and family == "binomial":
+    if bounds is None and account is None and SHARES.get(family):
         bounds = (0, 1)
     unit, natural = unit_of(response, bounds, account, protect)
     if isinstance(unit, Groups):

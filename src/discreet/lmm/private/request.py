@@ -20,6 +20,12 @@ from discreet.privacy.losses import Concentrated, Number, Pure, loss, upward
 from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
 
+SHARES = {"gaussian": False, "binomial": True, "poisson": False}
+"""Families whose responses are shares, or true and false."""
+
+ON_A_SCALE = {"gaussian": False, "binomial": True, "poisson": True}
+"""Families whose predictors are on the scale of a link, and that have a dispersion in place of a residual variance."""
+
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
 

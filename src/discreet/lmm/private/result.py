@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.cases import case_of, unknown
 from discreet.errors import DataError
 from discreet.formula.design import Design, RandomDesign
 from discreet.formula.rows import Learned, read_rows, refuse_kinds
@@ -19,7 +20,7 @@ from discreet.lmm.effects import ByGroup, ByName, place
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.origin import basis
 from discreet.lmm.private.notes import Flag
-from discreet.lmm.private.request import Method
+from discreet.lmm.private.request import ON_A_SCALE, Method
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result
 
@@ -141,7 +142,7 @@ class PrivateFit(Result):
             own = [effects for effects in self.random if effects.term == position]
             found |= {effects.component: effects.variance for effects in own}
             found |= {f"{each.component}, {other}": v for each in own for other, v in each.covariances.items()}
-        return ByName({**found, "Residual": self.sigma2}) if self.family == "gaussian" else found
+        return found if case_of(self.family, ON_A_SCALE) else ByName({**found, "Residual": self.sigma2})
 
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:
@@ -180,9 +181,15 @@ class PrivateFit(Result):
             own = np.column_stack([effects.values for effects in self.random if effects.term == position])
             centred = own @ basis(term).T
             total += random_part(rows, term, self.design.levels, centred, new_levels=new_levels)
-        if self.family == "gaussian":
-            return total
-        return np.asarray(np.exp(total) if self.family == "poisson" else 1 / (1 + np.exp(-total)))
+        match self.family:
+            case "gaussian":
+                return total
+            case "poisson":
+                return np.asarray(np.exp(total))
+            case "binomial":
+                return np.asarray(1 / (1 + np.exp(-total)))
+            case other:
+                raise unknown(other, ON_A_SCALE)
 
     @of_kinds
     def tidy(self, *, levels: bool = False) -> Any:

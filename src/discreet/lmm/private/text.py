@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.cases import case_of
 from discreet.caveats import CaveatNote
+from discreet.lmm.private.request import ON_A_SCALE
 from discreet.lmm.summary import _aligned, estimates
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ def tidy(fit: PrivateFit, *, levels: bool) -> Any:
     for term in fit.random:
         rows.append(("variance", term.group, term.name, None, term.variance, None))
         rows += [("covariance", term.group, f"{term.name}, {name}", None, v, None) for name, v in _covariances(term)]
-    if fit.family == "gaussian":
+    if not case_of(fit.family, ON_A_SCALE):
         rows.append(("variance", "Residual", None, None, fit.sigma2, None))
     else:
         rows.append(("parameter", None, "dispersion", None, fit.sigma2, None))
@@ -102,7 +104,7 @@ def summary(fit: PrivateFit) -> str:
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
     said = {flag.note for flag in fit.flags}
     lines += [f"Supposed: {note}" for note in fit.notes if isinstance(note, CaveatNote) and note not in said]
-    lines += [] if fit.family == "gaussian" else [f"Dispersion: {fit.sigma2:.5g}"]
+    lines += [] if not case_of(fit.family, ON_A_SCALE) else [f"Dispersion: {fit.sigma2:.5g}"]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():

@@ -48,7 +48,7 @@ name = "r"
 kind = "{kind}"
 {asked}
 """
-PLACES = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}\nmagnitudes = { pay = { cap = 100 } }'
+PLACES = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}\nunused = ["*"]\nmagnitudes = { pay = { cap = 100 } }'
 QUARTERS = 'quarters = ["q1", "q2", "q3"]\n[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}'
 ROWS = 'public = ["x", "g"]'
 STRONG = 'kind = "establishments"\nalpha = 0.1'

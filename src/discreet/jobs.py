@@ -21,7 +21,7 @@ from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, as_text, called, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, is_weak
 from discreet.row_checks import (
     ROW,
     SEVERAL,
@@ -138,7 +138,7 @@ class Jobs:
             ASSUMED_PUBLIC: self.workplaces is None,
             NOT_VALIDATED: not self.validated,
             TRUNCATED: isinstance(unit, EstablishmentNodes),
-            WEAKLY: isinstance(unit, Establishments) and unit.strength == "weak",
+            WEAKLY: isinstance(unit, Establishments) and is_weak(unit.strength),
             self._several(): not isinstance(unit, EstablishmentNodes),  # whole establishments have all of their jobs
         }
         return tuple(note for note, applies in notes.items() if applies and note)

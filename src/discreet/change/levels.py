@@ -26,6 +26,7 @@ from discreet.change import tidy
 from discreet.change.alarms import ListLength
 from discreet.change.panel import TidyPanel, told
 from discreet.change.scored import Gold, Scored
+from discreet.change.standards import is_relative
 from discreet.errors import DataError
 
 BETWEEN = " / "
@@ -197,7 +198,7 @@ class Unrepeated:
         """
         scored = self.past if past else self.coming
         cases, base = scored.cases, scored.base.select(places)
-        spread = base.change_sd if self.gold.policy == "relative" else base.level_sd
+        spread = base.change_sd if is_relative(self.gold.policy) else base.level_sd
         excess = _excess(scored, self.gold, method, places)
         rows = cases.row[places]
         begin = int(cases.origin[places[0]]) + 1 if len(places) else 0
@@ -280,5 +281,5 @@ class Unrepeated:
 def _excess(scored: Scored, gold: Gold, method: int, places: Integers) -> Vector:
     """Forecast changes beyond the usual, in units of the series."""
     base = scored.base.select(places)
-    centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
+    centre = base.last + base.change_mean if is_relative(gold.policy) else base.level_mean
     return np.asarray(scored.cases.forecasts[method, places] - centre)

@@ -331,8 +331,11 @@ def read_jobs(
     ):
         if data is not None and key is not None:
             with concerning(kind):
-                rows = read(SomeColumns.of(data, [key, *attributes]), name=kind, readings=readings)
+                part = SomeColumns.of(data, [key, *attributes])
+                rows = read(part, name=kind, readings=readings)
                 lists[kind] = _select(rows, [key, *attributes], schema, name=kind)
+            if kind == "workers":  # a list of establishments is public
+                refuse(unnamed(schema, columns_of(part, rows), name=kind))
             needed = [column for column in needed if column not in attributes]
             listed += attributes
     with concerning("source"):
@@ -340,7 +343,7 @@ def read_jobs(
         part = source if schema.size else SomeColumns.of(source, [*needed, *listed])
         rows = read(part, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
-    refuse(unnamed(schema, [column for column in columns_of(part, rows) if column != ROW], name=name))
+    refuse(unnamed(schema, columns_of(part, rows), name=name))
     send = None if engine is None else engine.read
     if "workplaces" in lists:
         lists["workplaces"] = derive(lists["workplaces"], schema, send)

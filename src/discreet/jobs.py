@@ -325,16 +325,16 @@ def read_jobs(
     needed = [*schema.keys, *schema.listed, *schema.worker_attributes, *schema.magnitudes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
-    for kind, data, key, attributes in (
-        ("workplaces", workplaces, schema.establishment, schema.listed),
-        ("workers", workers, schema.worker, list(schema.worker_attributes)),
+    for kind, data, key, attributes, confidential in (
+        ("workplaces", workplaces, schema.establishment, schema.listed, False),
+        ("workers", workers, schema.worker, list(schema.worker_attributes), True),
     ):
         if data is not None and key is not None:
             with concerning(kind):
                 part = SomeColumns.of(data, [key, *attributes])
                 rows = read(part, name=kind, readings=readings)
                 lists[kind] = _select(rows, [key, *attributes], schema, name=kind)
-            if kind == "workers":  # a list of establishments is public
+            if confidential:
                 refuse(unnamed(schema, columns_of(part, rows), name=kind))
             needed = [column for column in needed if column not in attributes]
             listed += attributes

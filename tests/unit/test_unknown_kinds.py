@@ -229,6 +229,43 @@ def open_matches(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(node.subject)
 
 
+def defaults(tree: ast.AST, known: Vocabularies) -> Iterator[tuple[int, str]]:
+    """Mappings that are asked by a word and have an answer for those that they do not know."""
+
+    def inside(node: ast.AST, own: Mapping[str, frozenset[str]]) -> Iterator[tuple[int, str]]:
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            own = {**own, **names_in(node, known)}
+        asked = node.args if isinstance(node, ast.Call) else []
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "get"
+            and len(asked) > 1
+        ):
+            typed = isinstance(asked[0], ast.Attribute) or own.get(ast.unparse(asked[0]))
+            typed = typed and ast.unparse(asked[0]) != ast.unparse(asked[1])
+            written = isinstance(node.func.value, ast.Dict) or ast.unparse(node.func.value).isupper()
+            if typed and written and known.closed(asked[0], frozenset(), own):
+                yield node.lineno, ast.unparse(node)
+        for each in ast.iter_child_nodes(node):
+            yield from inside(each, own)
+
+    yield from inside(tree, {})
+
+
+def test_no_mapping_answers_for_a_word_that_it_does_not_know() -> None:
+    known = Vocabularies.of(tree for _, tree in trees())
+    wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in defaults(tree, known)]
+    assert not wrong, "\n".join(sorted(wrong))
+    for asked, found in {
+        "{'a': 1}.get(fit.family, 2)": 1,
+        "KINDS.get(fit.family, '')": 1,
+        "KINDS.get(fit.family, fit.family)": 0,
+        "case_of(fit.family, {})": 0,
+    }.items():
+        assert len(list(defaults(ast.parse(asked), FAMILIES))) == found
+
+
 def test_every_match_of_words_refuses_the_others() -> None:
     wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in open_matches(tree)]
     assert not wrong, "\n".join(sorted(wrong))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import tidy
 from discreet.change.alarms import ListLength
 from discreet.change.panel import TidyPanel, told
@@ -229,7 +230,8 @@ class Unrepeated:
     def _returns(self, method: int, origin: int, size: Vector) -> tuple[Vector, Mask]:
         """The change of each leaf that nodes explain which are set aside as returns, and the leaves of such nodes."""
         tree, places = self.tree, self._aside(origin)
-        leaves, sign = len(tree.leaves), {"decline": -1.0, "increase": 1.0}.get(self.gold.direction, 0.0)
+        leaves = len(tree.leaves)
+        sign = case_of(self.gold.direction, {"decline": -1.0, "increase": 1.0, "both": 0.0})
         explained, returned = np.zeros(leaves), np.zeros(leaves, bool)
         excess, jump = np.zeros((2, len(tree.panel)))
         rows, base = self.every.cases.row[places], self.every.base.select(places)

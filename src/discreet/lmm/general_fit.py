@@ -26,6 +26,8 @@ from discreet.progress import Progress, silent, watched
 WIDER = {
     "poisson": ' If rows vary more than the family, fit "negative-binomial".',
     "zero-inflated-poisson": ' If rows vary more than the family, fit "zero-inflated-negative-binomial".',
+    "negative-binomial": "",
+    "zero-inflated-negative-binomial": "",
     "binomial": " If shares of many trials vary more than the family, give rows an effect of their own, as (1 | row).",
 }  # what to do where a family is too narrow
 
@@ -236,7 +238,7 @@ class GeneralisedFit(LikelihoodFit):
                 f"A bootstrap of residuals was asked of a fit of family {self.family!r}.",
                 "The spread of a count or a share follows its mean, so residuals of other rows, or of the other sign, "
                 "make no counts.",
-                'Use method="parametric" or "profile".' + WIDER.get(self.family, ""),
+                'Use method="parametric" or "profile".' + case_of(self.family, WIDER),
                 about="method",
             )
         one_of("method", method, METHODS)

@@ -56,6 +56,7 @@ class Digest(str):
 
     @classmethod
     def of(cls, part: Mapping[str, Any], levels: Iterable[str]) -> Digest:
+        """The digest of `part` and of these hierarchies, in a sorted order."""
         order = tuple(sorted(levels))
         found = cls(_hash(part, order))
         found.part, found.levels = part, order

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Integers, Matrix, Vector
 
-FORMAT = "rows, format 1"
+FORMAT = "rows, format 2"
 
 POWERS = (1, 2, 4, 7)
 """Row i ends where t is shift^POWERS[i]; the last one goes on to 0. Below, t hardly matters."""

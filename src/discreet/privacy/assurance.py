@@ -42,6 +42,11 @@ class Flaw(NamedTuple):
         return HEADS.get(self.name, "NOT KNOWN")
 
 
+UNPROVED = {
+    "as published": Flaw("as published", "the claim is as published, and not proved"),
+    "empirical": Flaw("empirical", "the figures were measured or stated, and promise nothing"),
+}
+
 HEADS = {"seeded": "NOT PRIVATE", "as published": "NOT PROVED", "empirical": "NO PROMISE"}
 
 
@@ -333,15 +338,8 @@ def _doubts(unit: Unit | None, loss: Loss | None, *, basis: object, private: obj
             found.append(Flaw("seeded", "the noise was seeded, or is too small, so it is not private"))
         case _:
             found.append(_unknown("private", private))
-    match basis:
-        case "proved":
-            pass
-        case "as published":
-            found.append(Flaw("as published", "the claim is as published, and not proved"))
-        case "empirical":
-            found.append(Flaw("empirical", "the figures were measured or stated, and promise nothing"))
-        case _:
-            found.append(_unknown("basis", basis))
+    if basis != "proved":
+        found.append(UNPROVED.get(str(basis)) or _unknown("basis", basis))
     return found
 
 

@@ -230,7 +230,7 @@ def _flaw(entry: Entry) -> str:
     """Why a charge's loss is no bound: "seeded", "as published", "empirical", "unknown"; empty where it is one."""
     from discreet.ledger.claims import claim_of
 
-    return ", ".join(dict.fromkeys(doubt.name for doubt in claim_of(entry).doubts)) if entry.kind == "charge" else ""
+    return ", ".join(dict.fromkeys(doubt.name for doubt in claim_of(entry).doubts)) if entry.pays else ""
 
 
 def _hash(text: str) -> str:
@@ -283,7 +283,7 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
         flaw, release = escape(_flaw(entry)), escape(entry.release or "")
         rest: tuple[str, ...] = (f"{release}\nnot proved: {flaw}" if flaw else release, cost)
         if wide:
-            proved = f"NO: {flaw}" if flaw else "yes" * (entry.kind == "charge")
+            proved = f"NO: {flaw}" if flaw else "yes" * entry.pays
             rest = (release, cost, proved, escape(str(entry.payload["by"])))
         lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, minute(str(entry.payload["at"])))
     console.print(budgets)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from discreet.errors import PrivacyError
 from discreet.ledger.budget import Budget
@@ -116,18 +116,21 @@ class _Books:
     draws: dict[int, str] = field(default_factory=dict)
 
     def post(self, entry: Entry) -> None:
-        account = (entry.dataset, entry.unit)
-        if entry.kind == "budget":
-            budget = self._budget(entry)
-            self.datasets.add(entry.dataset)
-        elif account not in self.budgets:
+        account, kind = (entry.dataset, entry.unit), entry.kind
+        if kind != "budget" and account not in self.budgets:
             raise EntryError(f"{entry.dataset!r} has no budget under {entry.unit}")
-        elif entry.kind == "charge":
-            budget = self._charge(entry)
-        elif entry.kind == "draw":
-            budget = self._draw(entry)
-        else:
-            budget = self._publish(entry)
+        match kind:
+            case "budget":
+                budget = self._budget(entry)
+                self.datasets.add(entry.dataset)
+            case "charge":
+                budget = self._charge(entry)
+            case "draw":
+                budget = self._draw(entry)
+            case "publish":
+                budget = self._publish(entry)
+            case _:
+                assert_never(kind)
         if entry.spent_after.to_dict() != budget.spent.to_dict():
             raise EntryError(f"it says {entry.spent_after} is spent where the lines add up to {budget.spent}")
         self.budgets[account] = budget

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from discreet.cases import case_of
 from discreet.errors import PrivacyError
 from discreet.privacy.belief import SizeBelief, permitted
 from discreet.privacy.guarantee import Calibration, Guarantee
@@ -154,7 +155,7 @@ class Assurance:
     @classmethod
     def in_several(cls, each: Sequence[Assurance], *, people: People | None = None) -> Assurance | None:
         """About somebody who is in several data sets. None where they are different people; unknown is shared."""
-        if len(each) < 2 or people == "different":
+        if len(each) < 2 or case_of(people or "shared", {"different": True, "shared": False}):
             return None
         datasets = tuple(dict.fromkeys(name for one in each for name in one.datasets))
         most = [one.jobs for one in each]

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
+from discreet.cases import case_of
 from discreet.databases import is_address
 from discreet.errors import DataError, PlanError
 from discreet.faults import Fault, Place
@@ -73,6 +74,11 @@ class DataSource(_Settings):
     formula: str = ""
     stand_in: str | None = None
     simulated: bool = False
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it is a table of rows, and none of jobs."""
+        return case_of(self.kind, {"jobs": False, "rows": True})
 
     def refusal(self, asked: Unit) -> str:
         """Why a plan that protects `asked` is not for this source; empty where it is."""
@@ -221,7 +227,7 @@ class Desk:
 
     def schema(self, source: DataSource) -> Schema | None:
         """Which column is what; public. None if the source is not a table of jobs or has no schema yet."""
-        if source.kind != "jobs":
+        if source.of_rows:
             return None
         if source.columns is not None:
             found: Schema | None = source.columns.schema_of_jobs()

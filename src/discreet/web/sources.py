@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.privacy.losses import loss
 from discreet.web import filters
@@ -151,7 +152,7 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
         "dataset": form.dataset or form.name,
         "epsilon": form.epsilon,
     }
-    content |= _jobs(form, roles) if form.kind == "jobs" else _rows(form, roles)
+    content |= _jobs(form, roles) if case_of(form.kind, {"jobs": True, "rows": False}) else _rows(form, roles)
     try:
         source = DataSource.model_validate(content)
     except ValidationError as error:

@@ -133,7 +133,7 @@ def test_a_failure_after_the_noise_costs_nothing(jobs: Jobs, monkeypatch: pytest
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("discreet.tables.query.intervals", broken)
+    monkeypatch.setattr("discreet.tables.intervals.intervals", broken)
     opened = session(jobs, budget=4)
     with pytest.raises(RuntimeError):
         opened.count(by=["sector"]).release(epsilon=2)

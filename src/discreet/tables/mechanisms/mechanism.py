@@ -241,10 +241,6 @@ class Mechanism(ABC):
         """Whether the scale of its noise is the same for all cells."""
         return self.follows in ("nothing", "left out")
 
-    def cost(self, cells: int) -> Loss:
-        """The loss of `cells` counts of the same establishments."""
-        return self.loss if self.joint else self.loss * cells
-
     def centre(self, count: Vector) -> Vector:
         """What the noise is added to, for verification."""
         return count

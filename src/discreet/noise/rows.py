@@ -40,6 +40,9 @@ POWERS = (1, 2, 4, 7)
 WIDER = 2.0**-20
 """So much more than a growth is a row: a growth never passes a whole one, however ratios are rounded."""
 
+UNBIASED = 2.0**-30
+"""What a mean may be off from zero, in units of E|Z|: where epsilon is least, doubles leave rows up to 2^-35 off."""
+
 CLOSE = 2.0**-30
 """A computed z may be off by this much if the scale grows: scales are doubles."""
 
@@ -199,7 +202,7 @@ def check(law: RowSteps, weights: NDArray[np.object_]) -> None:
         raise damaged("it has other rings")
     if not excess(law, np.concatenate([own, weights])) + ERROR <= 0:
         raise damaged(f"it loses more than {law.epsilon:.6g}")
-    if not least.bias(law.cells, weights, law.epsilon) <= least.UNBIASED:
+    if not least.bias(law.cells, weights, law.epsilon) <= UNBIASED:
         raise damaged("the mean of a row is not zero")
 
 

@@ -178,6 +178,7 @@ def test_a_search_alone_is_not_checked(theirs: Callable[..., Any], plan: Path, c
     assert found["places: mechanisms"].state == "not checked" and found["places: guarantee"].holds
     code, out, _ = command("audit", "verify", "--mechanism", "theirs", "--epsilon", 2)
     assert (code, "searched, nothing found" in out, "holds" in out) == (1, True, False)
+    assert "sure" not in out, "a search bounds nothing"
 
 
 def test_constants_that_are_read_for_another_request_are_refuted(

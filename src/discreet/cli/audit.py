@@ -141,6 +141,6 @@ def verify_command(
         typer.echo(f"  at            {verdict.witness}")
         typer.echo(f"  neighbours    {verdict.neighbours:,}{' and all others' if verdict.evidence == 'proved' else ''}")
         typer.echo(f"  drawn         {verdict.drawn}")
-        if isinstance(built.loss, Pure):
+        if isinstance(built.loss, Pure) and verdict.holds:  # what a search found bounds nothing
             typer.echo(f"  one worker    {one_worker(built)}")
     raise typer.Exit(0 if verdict.holds else 1)

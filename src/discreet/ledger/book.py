@@ -7,8 +7,8 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from discreet.arguments import of_kinds
 from discreet.errors import LedgerError, PrivacyError
 from discreet.faults import Argument
-from discreet.ledger import chain
+from discreet.ledger import anchors, chain
+from discreet.ledger.anchors import Anchor, Missing, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import Entry, Head, Row, canonical
@@ -40,6 +41,7 @@ class Ledger:
     Parameters
     ----------
     store : the table that holds the lines; `open` and `in_memory` make it.
+    places : where charges leave anchors beside this user's note, and those of lost lines are seen.
 
     Examples
     --------
@@ -49,19 +51,23 @@ class Ledger:
     epsilon=2
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, places: Sequence[Place] = ()) -> None:
         if not hasattr(store, "reading"):
             asked = f"Ledger(...) was given a {type(store).__name__}, which is not the store of a ledger."
             remedy = "Use `Ledger.open(path)`, or `Ledger.in_memory()` for a trial."
             raise LedgerError(asked, "`open` makes that store from a path or an address.", remedy)
         self._store = store
+        self.places = (*anchors.note_of(store.place), *places)
 
     @classmethod
-    def open(cls, ledger: str | Path, *, read_only: bool = False) -> Ledger:
-        """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
+    def open(cls, ledger: str | Path, *, read_only: bool = False, places: Sequence[Place] = ()) -> Ledger:
+        """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`.
+
+        Where this user has seen one it is not made again. Charges leave anchors in this user's note, and in `places`.
+        """
         from discreet.ledger.store import Store
 
-        return cls(Store(ledger, read_only=read_only))
+        return cls(Store(ledger, read_only=read_only, absent=anchors.refuse_absent), places)
 
     @classmethod
     def in_memory(cls) -> Ledger:
@@ -113,7 +119,7 @@ class Ledger:
         if not total:
             nothing = f"A budget of {amounts(total)} pays for nothing."
             raise PrivacyError(nothing, "It must be above 0.", "Give a positive total.", about="total")
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             known = self._account(page, dataset, unit.key)
             if known is not None:
                 return known.confirmed(total, policy)
@@ -160,7 +166,7 @@ class Ledger:
         if not reason.strip():
             unsaid = f"The budget of {dataset!r} cannot change without a reason."
             raise PrivacyError(unsaid, remedy="Say who decided and why.", about="reason")
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             known = self._only_account(page, dataset) if unit is None else self._open_account(page, dataset, unit)
             changed, first = known.resized(known.total if total is None else total, policy), by or user()
             facts = {"reason": reason}
@@ -190,7 +196,7 @@ class Ledger:
         named(release, "release")
         asked = {} if details is None else details
         details, number = _plain(asked, release), DrawNumber.new()
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
             if earlier is None:
@@ -235,7 +241,7 @@ class Ledger:
         files are not looked at. The same call may be repeated where its answer was lost.
         """
         number = DrawNumber.of(entry, files)
-        with self._store.writing() as page:
+        with self._spending(entry.dataset) as page:
             where = {"dataset": entry.dataset, "release": str(entry.release)}
             charge = page.last(kind="charge", **where)
             if charge is None or charge.hash != entry.hash:
@@ -261,8 +267,10 @@ class Ledger:
             return earlier
 
     def budget(self, dataset: str, unit: Unit) -> Budget:
-        """Total, spent and remaining of one data set under one unit."""
+        """Total, spent and remaining of one data set under one unit; refused where lines of it are lost."""
+        seen = self._seen(dataset)
         with self._store.reading() as page:
+            self._refuse_lost(page, seen)
             return self._open_account(page, dataset, unit)
 
     def remaining(self, dataset: str, unit: Unit) -> Loss:
@@ -273,8 +281,23 @@ class Ledger:
         """The cost of the releases of a data set under a unit."""
         return self.budget(dataset, unit).spent
 
+    def lost(self, dataset: str | None = None) -> list[Missing]:
+        """The anchors of a data set, or of all, that the chain lacks: what was spent is then not known from it."""
+        seen = self._seen(dataset)
+        with self._store.reading() as page:
+            return anchors.missing(page, seen)
+
+    def refuse_lost(self, dataset: str | None = None) -> None:
+        """Refuse a ledger that lacks lines which were seen."""
+        if lacking := self.lost(dataset):
+            raise anchors.lost(self._store.label, lacking)
+
+    def is_anchored(self, dataset: str) -> bool:
+        """Whether anything outside of the ledger says how far it was."""
+        return bool(self._seen(dataset))
+
     def budgets(self) -> list[Budget]:
-        """Every budget, in the order of opening."""
+        """Every budget that the chain has, in the order of opening. `lost` tells whether it is all of it."""
         with self._store.reading() as page:
             return self._accounts(page)
 
@@ -316,6 +339,34 @@ class Ledger:
         """
         with self._store.reading() as page, closing(page.rows()) as rows:
             return chain.verify(watch(rows, page.count()), contains=contains)
+
+    def _seen(self, dataset: str | None) -> list[tuple[Place, Anchor]]:
+        return [(place, anchor) for place, anchor in anchors.seen(self.places) if dataset in (None, anchor.dataset)]
+
+    def _refuse_lost(self, page: LedgerTransaction, seen: Iterable[tuple[Place, Anchor]]) -> None:
+        if lacking := anchors.missing(page, seen):
+            raise anchors.lost(self._store.label, lacking)
+
+    @contextmanager
+    def _spending(self, dataset: str) -> Iterator[LedgerTransaction]:
+        """The only writer for a data set, on a chain that has all of its lines; what it wrote is anchored afterwards."""
+        seen, added = self._seen(dataset), []
+        with self._store.writing() as page:
+            self._refuse_lost(page, seen)
+            before = page.head().seq
+            yield page
+            if self.places and page.head().seq > before:
+                added = self._to_anchor(page, dataset)
+        for place in self.places if added else ():
+            place.keep(added)
+
+    def _to_anchor(self, page: LedgerTransaction, dataset: str) -> list[Anchor]:
+        """The last line, and the one of its budget, which a declared loss needs."""
+        first, last = page.at(1), page.last()
+        assert first is not None and last is not None, dataset
+        opened = page.last(kind="budget", dataset=dataset, unit=last.unit)
+        assert opened is not None, last
+        return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]
 
     def _account(self, page: LedgerTransaction, dataset: str, unit: str) -> Budget | None:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)

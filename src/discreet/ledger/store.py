@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -75,6 +75,8 @@ _APPEND_ONLY = {
 _COLUMNS = table.columns.keys()
 _INSERT = sa.text(f"INSERT INTO {NAME} ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})")
 
+_LINE = sa.text(f"SELECT {', '.join(_COLUMNS)} FROM {NAME} WHERE seq = :seq")
+
 
 @cache
 def _latest(names: tuple[str, ...]) -> sa.TextClause:
@@ -99,7 +101,14 @@ def _founding(backend: str) -> list[str]:
 class Store:
     """One ledger's table, opened; `label` names it in messages and holds no password."""
 
-    def __init__(self, where: str | Path | None, *, read_only: bool = False, in_place: bool = False) -> None:
+    def __init__(
+        self,
+        where: str | Path | None,
+        *,
+        read_only: bool = False,
+        in_place: bool = False,
+        absent: Callable[[str, str], object] = lambda _place, _label: None,
+    ) -> None:
         if not isinstance(where, str | Path | None):
             raise LedgerError(
                 (Argument("ledger", where), " is not where a ledger is."),
@@ -113,12 +122,14 @@ class Store:
         self.label = _label(self.url)
         self.is_postgres = self.url.get_backend_name() == "postgresql"
         self.read_only = read_only
-        self._in_memory = where is None
+        self._in_memory, self._absent = where is None, absent
         self._process = os.getpid()
         self.place = None if where is None else self._placed()
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
+            if _is_absent(path):
+                absent(str(self.place), self.label)
             _check_path(path, read_only=read_only)
             if not (read_only or in_place):
                 _tidy(path)
@@ -247,9 +258,10 @@ class Store:
                 columns = [str(column["name"]) for column in inspector.get_columns(NAME)]
                 if columns != table.columns.keys():
                     raise self._not_a_ledger(f"its table {NAME} has the columns {', '.join(columns)}")
-            elif self.read_only or (tables and not self.is_postgres):
-                raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
             else:
+                self._absent(str(self.place), self.label)
+                if self.read_only or (tables and not self.is_postgres):
+                    raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
                 for statement in _founding(self.engine.dialect.name):
                     connection.exec_driver_sql(statement)
         if not (self.is_postgres or self._in_memory or self.read_only):
@@ -323,6 +335,11 @@ class LedgerTransaction:
         row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
         return None if row is None else Entry.from_row(dict(row))
 
+    def at(self, seq: int) -> Entry | None:
+        """The line of this number, checked against its seal."""
+        row = self._connection.execute(_LINE, {"seq": seq}).mappings().first()
+        return None if row is None else Entry.from_row(dict(row))
+
     def rows(self) -> Generator[Row, None, None]:
         """Every line in order, as stored and unchecked. Close it when not read to the end."""
         query = sa.select(table).order_by(table.c.seq).execution_options(yield_per=1000)
@@ -344,8 +361,12 @@ class LedgerTransaction:
 
     def append(self, **fields: Any) -> Entry:
         entry = Entry.after(self.head(), **fields)
-        self._connection.execute(_INSERT, entry.to_row())
+        self.write(entry)
         return entry
+
+    def write(self, entry: Entry) -> None:
+        """Write a line as it was sealed. The table refuses one whose number or link it has already."""
+        self._connection.execute(_INSERT, entry.to_row())
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -391,6 +412,13 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
         is_open = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
         mode = "mode=ro" if is_open else "immutable=1"
     return f"{path.resolve().as_uri()}?{mode}"
+
+
+def _is_absent(path: Path) -> bool:
+    """Whether there is nothing at a path; a folder that is closed to this user does not tell."""
+    with suppress(PermissionError):
+        return not path.exists()
+    return False
 
 
 def _check_path(path: Path, *, read_only: bool) -> None:

@@ -15,7 +15,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -285,11 +285,14 @@ def seen(places: Iterable[Place]) -> list[tuple[Place, Anchor]]:
 
 def missing(page: LedgerTransaction, anchors: Iterable[tuple[Place, Anchor]]) -> list[Missing]:
     """The anchors that a chain neither contains nor declares lost."""
-    lacking = []
+    lacking: list[Missing] = []
+    lines: dict[int, Entry | None] = {}
     for place, anchor in anchors:
-        there = page.at(anchor.seq)
+        if anchor.seq not in lines:
+            lines[anchor.seq] = page.at(anchor.seq)
+        there = lines[anchor.seq]
         if there is None or there.hash != anchor.hash:
-            if not _declared(page.entries(kind="budget", dataset=anchor.dataset), anchor):
+            if not is_declared(page, anchor):
                 lacking.append(Missing(anchor, place, _how(page, there, anchor), page.head().seq))
     return lacking
 
@@ -303,9 +306,9 @@ def _how(page: LedgerTransaction, there: Entry | None, anchor: Anchor) -> How:
     return "shorter" if there is None else "rewritten"
 
 
-def _declared(lines: Iterable[Entry], anchor: Anchor) -> bool:
+def is_declared(page: LedgerTransaction, anchor: Anchor) -> bool:
     """Whether a loss was declared that covers an anchor: of its ledger, as far, and not with another line there."""
-    for line in lines:
+    for line in page.entries(kind="budget", dataset=anchor.dataset):
         told = [each for each in line.payload.get("lost", ()) if each["ledger"] == anchor.ledger]
         same = {each["hash"] for each in told if each["seq"] == anchor.seq}
         if anchor.hash in same or (not same and any(each["seq"] > anchor.seq for each in told)):
@@ -328,7 +331,15 @@ def lost(where: str, lacking: Sequence[Missing]) -> LostLedger:
 
 def refuse_absent(where: str, label: str) -> None:
     """Refuse to make a ledger where one was; the folder of a disk that is not mounted looks like this, too."""
-    known = seen(note_of(where))
+    _refuse_new(label, seen(note_of(where)))
+
+
+def refuse_elsewhere(where: str, places: Iterable[Place], datasets: Collection[str] | None) -> None:
+    """Refuse a new ledger for data sets whose releases were paid from another one."""
+    _refuse_new(repr(where), [each for each in seen(places) if datasets is None or each[1].dataset in datasets])
+
+
+def _refuse_new(label: str, known: Sequence[tuple[Place, Anchor]]) -> None:
     if known:
         raise lost(label, [Missing(anchor, place, "missing", 0) for place, anchor in known])
 

@@ -7,6 +7,7 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -17,13 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
-from discreet.errors import LedgerError, PrivacyError
+from discreet.errors import LedgerError, NoLedger, PrivacyError
 from discreet.faults import Argument
 from discreet.ledger import anchors, chain
 from discreet.ledger.anchors import Anchor, Missing, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.loss import declare
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
 from discreet.ledger.periods import Dates, Policy
@@ -68,6 +70,27 @@ class Ledger:
         from discreet.ledger.store import Store
 
         return cls(Store(ledger, read_only=read_only, absent=anchors.refuse_absent), places)
+
+    @classmethod
+    def found(cls, ledger: str, *, places: Sequence[Place] = (), datasets: Collection[str] | None = None) -> Ledger | None:
+        """The ledger, to be read; None where there is none yet, neither here nor by what `places` have of `datasets`.
+
+        One that lacks lines of these data sets, or of any, is refused: what it says is not what was spent.
+        """
+        try:
+            book = cls.open(ledger, read_only=True, places=places)
+        except NoLedger:
+            if "://" not in ledger and os.path.exists(ledger):  # noqa: PTH110 (no error)
+                raise
+            anchors.refuse_elsewhere(ledger, places, datasets)
+            return None
+        try:
+            for dataset in [None] if datasets is None else datasets:
+                book.refuse_lost(dataset)
+        except BaseException:
+            book.close()
+            raise
+        return book
 
     @classmethod
     def in_memory(cls) -> Ledger:
@@ -292,6 +315,85 @@ class Ledger:
         if lacking := self.lost(dataset):
             raise anchors.lost(self._store.label, lacking)
 
+    @classmethod
+    @of_kinds
+    def declare_loss(
+        cls,
+        ledger: str | Path,
+        *,
+        known: Sequence[Place] = (),
+        reason: str,
+        by: str | None = None,
+        confirmed_by: str | None = None,
+    ) -> list[Entry]:
+        """Write what this user's note and other places have of lost lines into the chain at `ledger`, as spent.
+
+        The chain may be new. Two people declare a loss, because what nobody has seen is not written. The lines that
+        were added.
+        """
+        from discreet.ledger.store import Store, place_of
+
+        if not reason.strip():
+            unsaid = "A loss cannot be declared without a reason."
+            raise PrivacyError(unsaid, remedy="Say what was lost and who looked for it.", about="reason")
+        first = by or user()
+        facts = {"confirmed_by": named(second_person(first, confirmed_by, "a lost ledger"), "confirmed_by")}
+        places = (*anchors.note_of(place_of(ledger)), *known)
+        told = [anchor for place in places for anchor in place.anchors()]
+        if not told:
+            raise LedgerError(
+                f"No line is known of a ledger that was lost at {str(ledger)!r}.",
+                "Lines are known from output folders, bundles, desks and copies.",
+                "Name the places that have some.",
+            )
+        with cls(Store(ledger), known) as book:
+            with book._store.writing() as page:
+                accounts = {(budget.dataset, budget.unit): budget for budget in book._accounts(page)}
+                added = declare(page, told, accounts=accounts, stamp=_stamp(first) | facts, reason=reason)
+                kept = [anchor for line in added for anchor in book._to_anchor(page, line)]
+            if not added:
+                raise LedgerError(
+                    f"Nothing is lost: ledger {book._store.label} has every line that is known.",
+                    "Nothing was written.",
+                    "Name another place, if it has lines of a ledger that was lost.",
+                )
+            for place in book.places:
+                place.keep(kept)
+        return added
+
+    def backup(self, copy: str | Path) -> Head:
+        """Copy the chain as it is at this moment, also while charges run; what an earlier copy has is not read again."""
+        from discreet.ledger.store import Store
+
+        self.refuse_lost()
+        target = Store(copy)
+        try:
+            with target.writing() as there, self._store.reading() as here:
+                return chain.carry(here, there)
+        finally:
+            target.close()
+
+    @classmethod
+    def restore(cls, copy: str | Path, ledger: str | Path, *, known: Sequence[Place] = ()) -> Head:
+        """Bring a chain back from a copy, or the end of it. A copy that lacks lines which were seen is refused."""
+        from discreet.ledger.store import Store, place_of
+
+        with cls.open(copy, read_only=True) as source, source._store.reading() as here:
+            places = (*anchors.note_of(place_of(ledger)), *known)
+            if lacking := anchors.missing(here, anchors.seen(places)):
+                raise anchors.lost(source._store.label, lacking)
+            target = Store(ledger)
+            try:
+                with target.writing() as there:
+                    return chain.carry(here, there)
+            finally:
+                target.close()
+
+    def declares_lost(self, known: Sequence[Anchor]) -> bool:
+        """Whether every one of these lines is of another chain, and its loss is declared here."""
+        with self._store.reading() as page:
+            return bool(known) and all(anchors.is_declared(page, anchor) for anchor in known)
+
     def is_anchored(self, dataset: str) -> bool:
         """Whether anything outside of the ledger says how far it was."""
         return bool(self._seen(dataset))
@@ -320,6 +422,16 @@ class Ledger:
         """The line with this hash."""
         with self._store.reading() as page:
             return page.last(hash=seal)
+
+    @property
+    def identity(self) -> str:
+        """The hash of the first line, by which the ledger is known elsewhere; refused of an empty one."""
+        with self._store.reading() as page:
+            first = page.at(1)
+        if first is None:
+            nothing = f"Ledger {self._store.label} has no lines."
+            raise LedgerError(nothing, "Its first line names it.", "Open a budget first.")
+        return first.hash
 
     @property
     def head(self) -> Head:
@@ -353,19 +465,16 @@ class Ledger:
         seen, added = self._seen(dataset), []
         with self._store.writing() as page:
             self._refuse_lost(page, seen)
-            before = page.head().seq
             yield page
-            if self.places and page.head().seq > before:
-                added = self._to_anchor(page, dataset)
+            if self.places and page.added:
+                added = self._to_anchor(page, page.added[-1])
         for place in self.places if added else ():
             place.keep(added)
 
-    def _to_anchor(self, page: LedgerTransaction, dataset: str) -> list[Anchor]:
+    def _to_anchor(self, page: LedgerTransaction, last: Entry) -> list[Anchor]:
         """The last line, and the one of its budget, which a declared loss needs."""
-        first, last = page.at(1), page.last()
-        assert first is not None and last is not None, dataset
-        opened = page.last(kind="budget", dataset=dataset, unit=last.unit)
-        assert opened is not None, last
+        first, opened = page.at(1), page.last(kind="budget", dataset=last.dataset, unit=last.unit)
+        assert first is not None and opened is not None, last
         return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]
 
     def _account(self, page: LedgerTransaction, dataset: str, unit: str) -> Budget | None:

@@ -75,9 +75,6 @@ _APPEND_ONLY = {
 _COLUMNS = table.columns.keys()
 _INSERT = sa.text(f"INSERT INTO {NAME} ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})")
 
-_LINE = sa.text(f"SELECT {', '.join(_COLUMNS)} FROM {NAME} WHERE seq = :seq")
-
-
 @cache
 def _latest(names: tuple[str, ...]) -> sa.TextClause:
     """The latest lines in which these columns have the values given under their names."""
@@ -124,7 +121,7 @@ class Store:
         self.read_only = read_only
         self._in_memory, self._absent = where is None, absent
         self._process = os.getpid()
-        self.place = None if where is None else self._placed()
+        self.place = place_of(where)
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
@@ -141,10 +138,6 @@ class Store:
         except BaseException:
             self.engine.dispose()
             raise
-
-    def _placed(self) -> str:
-        """Where the ledger is, however it was written."""
-        return self.label if self.is_postgres else str(Path(self.url.database or "").resolve())
 
     def close(self) -> None:
         self.engine.dispose()
@@ -329,6 +322,7 @@ class LedgerTransaction:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
+        self.added: list[Entry] = []
 
     def last(self, **where: str) -> Entry | None:
         """The latest line with these values, checked against its seal."""
@@ -337,12 +331,12 @@ class LedgerTransaction:
 
     def at(self, seq: int) -> Entry | None:
         """The line of this number, checked against its seal."""
-        row = self._connection.execute(_LINE, {"seq": seq}).mappings().first()
+        row = self._connection.execute(_latest(("seq",)), {"seq": seq, "limit": 1}).mappings().first()
         return None if row is None else Entry.from_row(dict(row))
 
-    def rows(self) -> Generator[Row, None, None]:
-        """Every line in order, as stored and unchecked. Close it when not read to the end."""
-        query = sa.select(table).order_by(table.c.seq).execution_options(yield_per=1000)
+    def rows(self, *, after: int = 0) -> Generator[Row, None, None]:
+        """Every line `after` a number, in order, as stored and unchecked. Close it when not read to the end."""
+        query = sa.select(table).where(table.c.seq > after).order_by(table.c.seq).execution_options(yield_per=1000)
         with self._connection.execute(query) as result:
             for row in result.mappings():
                 yield dict(row)
@@ -367,6 +361,7 @@ class LedgerTransaction:
     def write(self, entry: Entry) -> None:
         """Write a line as it was sealed. The table refuses one whose number or link it has already."""
         self._connection.execute(_INSERT, entry.to_row())
+        self.added.append(entry)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -394,6 +389,14 @@ def _url(where: str | Path | None) -> URL:
         "It lives in SQLite or PostgreSQL.",
         "Give a file, sqlite:///path or postgresql://user@host/database.",
     )
+
+
+def place_of(where: str | Path | None) -> str | None:
+    """Where a ledger is, however it was written, without a password; None in memory."""
+    if where is None:
+        return None
+    url = _url(where)
+    return _label(url) if url.get_backend_name() == "postgresql" else str(Path(url.database or "").resolve())
 
 
 def _label(url: URL) -> str:
@@ -437,7 +440,7 @@ def _check_path(path: Path, *, read_only: bool) -> None:
         raise LedgerError(f"{place} is a folder, not a ledger.", a_ledger, in_it)
     if read_only and not is_there:
         first = "Check the path; the first budget makes the ledger."
-        raise LedgerError(f"There is no ledger at {place}.", unwritten, first)
+        raise NoLedger(f"There is no ledger at {place}.", unwritten, first)
     if not path.parent.is_dir():
         nowhere = f"There is no folder {str(path.parent)!r} for a ledger."
         raise LedgerError(nowhere, unwritten, "Make the folder first.")

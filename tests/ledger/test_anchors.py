@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -37,7 +36,9 @@ def opened(where: str | Path, *places: object, total: object = 8, dataset: str =
     return ledger
 
 
-def pay(where: str | Path, *releases: str, places: tuple[object, ...] = (), dataset: str = "jobs", price: int = 2) -> None:
+def pay(
+    where: str | Path, *releases: str, places: tuple[object, ...] = (), dataset: str = "jobs", price: int = 2
+) -> None:
     with opened(where, *places, dataset=dataset) as ledger:
         for release in releases:
             entry = ledger.charge(dataset=dataset, unit=UNIT, release=release, loss=Pure(price))
@@ -342,7 +343,7 @@ def test_a_copy_is_whole_while_others_pay(where: str, tmp_path: Path) -> None:
             assert kept.verify() and kept.head.seq == heads[-1]
             assert ledger.verify(contains=[kept.head])
     assert heads == sorted(heads)
-    assert os.stat(copy).st_mode & 0o077 == 0
+    assert copy.stat().st_mode & 0o077 == 0
 
 
 def test_a_copy_that_lacks_lines_is_not_brought_back(where: str, tmp_path: Path) -> None:

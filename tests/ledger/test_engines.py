@@ -137,7 +137,9 @@ def test_a_charge_uses_an_index_for_every_look(where: str) -> None:
     assert all("LIMIT" in sql for sql, _ in looks)
     # The last line of all is the end of the primary key: SQLite calls that walk, which stops at once, a scan.
     indexed = ("INDEX", "INTEGER PRIMARY KEY")
-    assert all(any(word in plan.upper() for word in indexed) or plan.endswith("'SCAN discreet_ledger')]") for plan in plans), plans
+    assert all(
+        any(word in plan.upper() for word in indexed) or plan.endswith("'SCAN discreet_ledger')]") for plan in plans
+    ), plans
 
 
 @pytest.mark.postgres

@@ -28,7 +28,7 @@ from discreet.errors import LedgerError
 from discreet.ledger.entries import Entry, EntryError, canonical
 
 if TYPE_CHECKING:
-    from discreet.ledger.store import LedgerTransaction
+    from discreet.ledger.entries import Head
 
 ANCHORS = "anchors.jsonl"
 """The file of anchors in the output folder of a plan."""
@@ -78,9 +78,22 @@ class Anchor:
     def read(cls, written: str) -> Anchor:
         """The anchor that a text holds; an `EntryError` where its line is not as sealed."""
         found = json.loads(written)
-        if not isinstance(found, dict) or not isinstance(found.get("ledger"), str):
-            raise EntryError("it names no ledger")
-        return cls(found["ledger"], Entry.from_row(found.get("line")))
+        if not isinstance(found, dict) or not (isinstance(found.get("ledger"), str) and "line" in found):
+            raise EntryError("it names no ledger, or no line")
+        return cls(found["ledger"], Entry.from_row(found["line"]))
+
+
+class Chain(Protocol):
+    """The lines of a ledger, as they are looked at for anchors."""
+
+    def at(self, seq: int) -> Entry | None:
+        """The line of this number."""
+
+    def head(self) -> Head:
+        """The last line; its number is 0 where there is none."""
+
+    def entries(self, *, kind: str, dataset: str) -> list[Entry]:
+        """The lines of a kind about a data set."""
 
 
 class Place(Protocol):
@@ -208,7 +221,9 @@ class Bundle:
             ledger = book.get("ledger")
             return [] if ledger is None else [Anchor(str(ledger), Entry.from_row(row)) for row in book["lines"]]
         except EntryError as fault:
-            raise LedgerError(f"The bundle {self} is damaged: {fault}.", "Nothing was spent.", "Bring it back.") from None
+            raise LedgerError(
+                f"The bundle {self} is damaged: {fault}.", "Nothing was spent.", "Bring it back."
+            ) from None
         except (LookupError, ValueError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error, RefutedError):
             return []  # no bundle of ours, which somebody put here
 
@@ -283,7 +298,7 @@ def seen(places: Iterable[Place]) -> list[tuple[Place, Anchor]]:
     return [(place, anchor) for place in places for anchor in place.last()]
 
 
-def missing(page: LedgerTransaction, anchors: Iterable[tuple[Place, Anchor]]) -> list[Missing]:
+def missing(page: Chain, anchors: Iterable[tuple[Place, Anchor]]) -> list[Missing]:
     """The anchors that a chain neither contains nor declares lost."""
     lacking: list[Missing] = []
     lines: dict[int, Entry | None] = {}
@@ -297,7 +312,7 @@ def missing(page: LedgerTransaction, anchors: Iterable[tuple[Place, Anchor]]) ->
     return lacking
 
 
-def _how(page: LedgerTransaction, there: Entry | None, anchor: Anchor) -> How:
+def _how(page: Chain, there: Entry | None, anchor: Anchor) -> How:
     first = page.at(1)
     if first is None:
         return "missing"
@@ -306,7 +321,7 @@ def _how(page: LedgerTransaction, there: Entry | None, anchor: Anchor) -> How:
     return "shorter" if there is None else "rewritten"
 
 
-def is_declared(page: LedgerTransaction, anchor: Anchor) -> bool:
+def is_declared(page: Chain, anchor: Anchor) -> bool:
     """Whether a loss was declared that covers an anchor: of its ledger, as far, and not with another line there."""
     for line in page.entries(kind="budget", dataset=anchor.dataset):
         told = [each for each in line.payload.get("lost", ()) if each["ledger"] == anchor.ledger]
@@ -360,3 +375,10 @@ def note_of(where: str | None) -> tuple[AnchorFile, ...]:
     """This user's note of anchors of a ledger, where there can be one."""
     path = notes_of(where)
     return () if path is None else (AnchorFile(path.with_name(f"{path.name}.{ANCHORS}"), needed=False),)
+
+
+def forget_simulated(ledger: Path) -> None:
+    """Forget a ledger of simulated data, in whose place a demo begins again."""
+    for note in note_of(str(ledger.resolve())):
+        with suppress(OSError):
+            note.path.unlink(missing_ok=True)

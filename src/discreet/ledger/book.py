@@ -72,7 +72,9 @@ class Ledger:
         return cls(Store(ledger, read_only=read_only, absent=anchors.refuse_absent), places)
 
     @classmethod
-    def found(cls, ledger: str, *, places: Sequence[Place] = (), datasets: Collection[str] | None = None) -> Ledger | None:
+    def found(
+        cls, ledger: str, *, places: Sequence[Place] = (), datasets: Collection[str] | None = None
+    ) -> Ledger | None:
         """The ledger, to be read; None where there is none yet, neither here nor by what `places` have of `datasets`.
 
         One that lacks lines of these data sets, or of any, is refused: what it says is not what was spent.
@@ -385,14 +387,28 @@ class Ledger:
             target = Store(ledger)
             try:
                 with target.writing() as there:
-                    return chain.carry(here, there)
+                    chain.carry(here, there)
             finally:
                 target.close()
+        with cls.open(ledger, read_only=True, places=known) as book:
+            book.leave_anchors()
+            return book.head
 
     def declares_lost(self, known: Sequence[Anchor]) -> bool:
         """Whether every one of these lines is of another chain, and its loss is declared here."""
         with self._store.reading() as page:
             return bool(known) and all(anchors.is_declared(page, anchor) for anchor in known)
+
+    def leave_anchors(self) -> None:
+        """Leave anchors of all data sets as they are now: from here on the chain must have these lines."""
+        seen = self._seen(None)
+        with self._store.reading() as page:
+            self._refuse_lost(page, seen)
+            datasets = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
+            last = [line for name in datasets if (line := page.last(dataset=name)) is not None]
+            found = [anchor for line in last for anchor in self._to_anchor(page, line)]
+        for place in self.places:
+            place.keep(found)
 
     def is_anchored(self, dataset: str) -> bool:
         """Whether anything outside of the ledger says how far it was."""

@@ -77,7 +77,11 @@ class _Lost:
         """Open the budget or state it again, then write charges, what else was spent, and publications."""
         rest = self._unseen(page)
         budget = self._wide_enough(rest)
-        facts = {"protects": self.protects, "reason": reason, "lost": [anchor.reference for anchor in self.anchors]}
+        facts: dict[str, Any] = {
+            "protects": self.protects,
+            "reason": reason,
+            "lost": [anchor.reference for anchor in self.anchors],
+        }
         facts |= {} if budget.policy is None else {"policy": budget.policy.to_dict()}
         other = page.last(kind="budget", dataset=self.dataset)
         facts |= {"second_unit": True} if other is not None and other.unit != self.unit else {}

@@ -75,6 +75,7 @@ _APPEND_ONLY = {
 _COLUMNS = table.columns.keys()
 _INSERT = sa.text(f"INSERT INTO {NAME} ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})")
 
+
 @cache
 def _latest(names: tuple[str, ...]) -> sa.TextClause:
     """The latest lines in which these columns have the values given under their names."""

@@ -85,7 +85,9 @@ class Spending:
             return f" and {left} afterwards." if self.fits else "; not every release can be paid."
 
         if not self.known:
-            return f"{amounts(self.cost)}. What is left of {amounts(self.before.total)} for {self.dataset!r} is not known."
+            return (
+                f"{amounts(self.cost)}. What is left of {amounts(self.before.total)} for {self.dataset!r} is not known."
+            )
         return (
             f"{amounts(self.cost)}. Of {amounts(self.before.total)} for {self.dataset!r}, "
             f"{amounts(self.before.remaining)} is left now{then(amounts(self.after.remaining))}"

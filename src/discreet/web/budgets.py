@@ -12,13 +12,12 @@ from fractions import Fraction
 
 from sqlalchemy import Connection, desc, insert, select, update
 
-from discreet.errors import DataError, PrivacyError
+from discreet.errors import DataError, LedgerError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.budget import Budget, readable
 from discreet.privacy.losses import Loss, loss
 from discreet.web.accounts import RIGHTS, Person
 from discreet.web.audit_log import now, record
-from discreet.web.book import book_at
 from discreet.web.desk import Desk
 from discreet.web.store import DeskStore, accounts, budget_requests
 
@@ -148,7 +147,7 @@ def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None
 
 
 def _raise(desk: Desk, dataset: str, epsilon: Fraction, *, reason: str, by: str, confirmed_by: str) -> None:
-    with Ledger.open(desk.ledger) as ledger:
+    with Ledger.open(desk.ledger, places=desk.traces) as ledger:
         known = next(budget for budget in ledger.budgets() if budget.dataset == dataset)
         total = _with(known, epsilon)
         if known.total != total:
@@ -156,7 +155,10 @@ def _raise(desk: Desk, dataset: str, epsilon: Fraction, *, reason: str, by: str,
 
 
 def _known(desk: Desk, dataset: str) -> Budget:
-    found = [budget for budget in book_at(desk.ledger).budgets if budget.dataset == dataset]
+    book = desk.book
+    if book.trouble:
+        raise LedgerError(book.trouble, about="dataset")
+    found = [budget for budget in book.budgets if budget.dataset == dataset]
     if len(found) != 1:
         raise PrivacyError(
             f"{dataset[:64]!r} has {'no budget' if not found else 'several budgets'} in the ledger.",

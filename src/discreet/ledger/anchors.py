@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
@@ -272,7 +272,39 @@ class OutputFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class LedgerCopy:
+    """A copy of a ledger: all of its lines are known."""
+
+    where: str
+
+    def __str__(self) -> str:
+        return repr(self.where)
+
+    def anchors(self) -> Sequence[Anchor]:
+        from discreet.ledger.book import Ledger
+
+        with Ledger.open(self.where, read_only=True) as book:
+            lines = book.entries()
+        return [Anchor(lines[0].hash, line) for line in lines]
+
+    def last(self) -> Sequence[Anchor]:
+        return latest(self.anchors())
+
+    def keep(self, anchors: Sequence[Anchor]) -> None:
+        """A copy stays as it is."""
+
+
+def places_in(where: str) -> list[Place]:
+    """The places that a path names: output folders of plans in a folder, a bundle, or a copy of a ledger."""
+    path = Path(where)
+    if "://" not in where and path.is_dir():
+        traces = (*path.rglob(ANCHORS), *path.rglob(BUNDLES))
+        return [OutputFolder(folder) for folder in sorted({trace.parent for trace in traces})]
+    return [Bundle(path) if zipfile.is_zipfile(path) else LedgerCopy(where)]
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
     """An anchor that a chain lacks, where it was seen, and what the chain is instead."""
 
     anchor: Anchor
@@ -298,17 +330,17 @@ def seen(places: Iterable[Place]) -> list[tuple[Place, Anchor]]:
     return [(place, anchor) for place in places for anchor in place.last()]
 
 
-def missing(page: Chain, anchors: Iterable[tuple[Place, Anchor]]) -> list[Missing]:
+def missing(page: Chain, anchors: Iterable[tuple[Place, Anchor]]) -> list[Lacking]:
     """The anchors that a chain neither contains nor declares lost."""
-    lacking: list[Missing] = []
+    lacking: list[Lacking] = []
     lines: dict[int, Entry | None] = {}
     for place, anchor in anchors:
         if anchor.seq not in lines:
             lines[anchor.seq] = page.at(anchor.seq)
         there = lines[anchor.seq]
-        if there is None or there.hash != anchor.hash:
-            if not is_declared(page, anchor):
-                lacking.append(Missing(anchor, place, _how(page, there, anchor), page.head().seq))
+        is_there = there is not None and there.hash == anchor.hash
+        if not (is_there or is_declared(page, anchor)):
+            lacking.append(Lacking(anchor, place, _how(page, there, anchor), page.head().seq))
     return lacking
 
 
@@ -331,7 +363,7 @@ def is_declared(page: Chain, anchor: Anchor) -> bool:
     return False
 
 
-def lost(where: str, lacking: Sequence[Missing]) -> LostLedger:
+def lost(where: str, lacking: Sequence[Lacking]) -> LostLedger:
     """The refusal of a ledger that lacks anchors, with the three ways out."""
     also = f" ({len(lacking) - 1} more are missing)" if len(lacking) > 1 else ""
     return LostLedger(
@@ -356,7 +388,7 @@ def refuse_elsewhere(where: str, places: Iterable[Place], datasets: Collection[s
 
 def _refuse_new(label: str, known: Sequence[tuple[Place, Anchor]]) -> None:
     if known:
-        raise lost(label, [Missing(anchor, place, "missing", 0) for place, anchor in known])
+        raise lost(label, [Lacking(anchor, place, "missing", 0) for place, anchor in known])
 
 
 def notes_of(where: str | None) -> Path | None:

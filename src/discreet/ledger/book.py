@@ -21,7 +21,7 @@ from discreet.arguments import of_kinds
 from discreet.errors import LedgerError, NoLedger, PrivacyError
 from discreet.faults import Argument
 from discreet.ledger import anchors, chain
-from discreet.ledger.anchors import Anchor, Missing, Place
+from discreet.ledger.anchors import Anchor, Lacking, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import Entry, Head, Row, canonical
@@ -306,7 +306,7 @@ class Ledger:
         """The cost of the releases of a data set under a unit."""
         return self.budget(dataset, unit).spent
 
-    def lost(self, dataset: str | None = None) -> list[Missing]:
+    def lost(self, dataset: str | None = None) -> list[Lacking]:
         """The anchors of a data set, or of all, that the chain lacks: what was spent is then not known from it."""
         seen = self._seen(dataset)
         with self._store.reading() as page:
@@ -364,7 +364,7 @@ class Ledger:
         return added
 
     def backup(self, copy: str | Path) -> Head:
-        """Copy the chain as it is at this moment, also while charges run; what an earlier copy has is not read again."""
+        """Copy the chain as it is at this moment, also while charges run; an earlier copy is continued."""
         from discreet.ledger.store import Store
 
         self.refuse_lost()
@@ -397,7 +397,7 @@ class Ledger:
     def declares_lost(self, known: Sequence[Anchor]) -> bool:
         """Whether every one of these lines is of another chain, and its loss is declared here."""
         with self._store.reading() as page:
-            return bool(known) and all(anchors.is_declared(page, anchor) for anchor in known)
+            return all(anchors.is_declared(page, anchor) for anchor in known)
 
     def leave_anchors(self) -> None:
         """Leave anchors of all data sets as they are now: from here on the chain must have these lines."""
@@ -477,7 +477,7 @@ class Ledger:
 
     @contextmanager
     def _spending(self, dataset: str) -> Iterator[LedgerTransaction]:
-        """The only writer for a data set, on a chain that has all of its lines; what it wrote is anchored afterwards."""
+        """The only writer for a data set, on a chain that has all of its lines; what it wrote is anchored then."""
         seen, added = self._seen(dataset), []
         with self._store.writing() as page:
             self._refuse_lost(page, seen)

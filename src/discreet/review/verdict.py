@@ -407,9 +407,9 @@ def _ledger(plan: Rebuilt, where: str | Path | None) -> str:
     lines = plan.lines
     with Ledger.open(where, read_only=True) as ledger:
         verdict = ledger.verify(contains=[lines.head, *lines.entries])
-        if not verdict and lines.ledger is not None and ledger.verify():
-            if ledger.declares_lost([Anchor(lines.ledger, entry) for entry in lines.entries]):
-                raise UncheckedError("its lines: the ledger given declares them lost, and counts them as spent")
+        known = [] if verdict or lines.ledger is None else [Anchor(lines.ledger, entry) for entry in lines.entries]
+        if known and ledger.verify() and ledger.declares_lost(known):
+            raise UncheckedError("its lines: the ledger given declares them lost, and counts them as spent")
         if verdict and lines.ledger not in (None, ledger.identity):
             raise RefutedError("the bundle names a ledger with another first line")
     if not verdict:

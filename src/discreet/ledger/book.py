@@ -24,7 +24,7 @@ from discreet.ledger import anchors, chain
 from discreet.ledger.anchors import Anchor, Lacking, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
-from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.entries import Entry, Head, Row, canonical, is_rehearsed
 from discreet.ledger.loss import declare
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
@@ -488,7 +488,13 @@ class Ledger:
             place.keep(added)
 
     def _to_anchor(self, page: LedgerTransaction, last: Entry) -> list[Anchor]:
-        """The last line, and the one of its budget, which a declared loss needs."""
+        """The last line, and the one of its budget, which a declared loss needs.
+
+        None where nothing was spent that promises anything: a rehearsal, with a seed, may begin again.
+        """
+        charge = page.last(kind="charge", dataset=last.dataset)
+        if not last.spent_after or (charge is not None and is_rehearsed(charge)):
+            return []
         first, opened = page.at(1), page.last(kind="budget", dataset=last.dataset, unit=last.unit)
         assert first is not None and opened is not None, last
         return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]

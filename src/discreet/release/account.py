@@ -27,6 +27,7 @@ from discreet.arguments import of_kinds
 from discreet.errors import DiscreetError
 from discreet.failures import interrupted
 from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
+from discreet.ledger.entries import REHEARSED
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -266,7 +267,7 @@ class Account:
         """The ledger's record of an offer, with a note if the loss is not proved or not private."""
         basis = offer.guarantee.basis
         facts = self.dates.to_dict() | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
-        return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
+        return facts | ({} if self.private else REHEARSED)
 
 
 def _called(name: str | None) -> str:

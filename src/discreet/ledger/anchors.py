@@ -148,7 +148,7 @@ class AnchorFile:
                     self._forget()
                 file.seek(self._size)
                 added = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self._forget()
             return
         except OSError as error:

@@ -399,13 +399,12 @@ class Ledger:
         with self._store.reading() as page:
             return all(anchors.is_declared(page, anchor) for anchor in known)
 
-    def leave_anchors(self) -> None:
-        """Leave anchors of all data sets as they are now: from here on the chain must have these lines."""
-        seen = self._seen(None)
+    def leave_anchors(self, datasets: Collection[str] | None = None) -> None:
+        """Leave anchors of data sets, or of all, as they are now: from here on the chain must have these lines."""
         with self._store.reading() as page:
-            self._refuse_lost(page, seen)
-            datasets = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
-            last = [line for name in datasets if (line := page.last(dataset=name)) is not None]
+            there = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
+            chosen = [name for name in there if datasets is None or name in datasets]
+            last = [line for name in chosen if (line := page.last(dataset=name)) is not None]
             found = [anchor for line in last for anchor in self._to_anchor(page, line)]
         for place in self.places:
             place.keep(found)

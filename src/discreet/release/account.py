@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 
 from discreet.arguments import of_kinds
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, LedgerError
 from discreet.failures import interrupted
 from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
 from discreet.ledger.entries import REHEARSED
@@ -195,7 +195,15 @@ class Account:
         return dated
 
     def __repr__(self) -> str:
-        return f"<Account of {self.dataset!r} under {self.unit.key}: {self.remaining} left>"
+        return f"<Account of {self.dataset!r} under {self.unit.key}: {self.left}>"
+
+    @property
+    def left(self) -> str:
+        """What is left, in words, also where the ledger cannot say it."""
+        try:
+            return f"{self.remaining} left"
+        except LedgerError:
+            return "what is left is not known"
 
     @property
     def remaining(self) -> Loss:

@@ -396,6 +396,25 @@ def test_a_ledger_of_before_goes_on_and_is_anchored_from_then_on(tmp_path: Path)
     nothing_goes(where)
 
 
+def test_a_rehearsal_and_a_budget_of_which_nothing_was_spent_may_begin_again(tmp_path: Path) -> None:
+    """Seeded noise promises nothing; noise that is too small is no rehearsal, and neither is a charge after one."""
+    where, seeded = tmp_path / "ledger.db", {"private": False, "why": "the noise was seeded"}
+    for details in (None, seeded, seeded):
+        with opened(where) as ledger:
+            if details is not None:
+                ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=details)
+        where.unlink()
+    for details in ({"private": False, "why": "the published noise is too small"}, {}):
+        with opened(where) as ledger:
+            ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=seeded)
+            ledger.charge(dataset="jobs", unit=UNIT, release="b", loss=Pure(2), details=details)
+        kept = where.rename(where.with_name("kept.db"))
+        with pytest.raises(LostLedger):
+            opened(where)
+        kept.rename(where)
+        where = where.with_name("another.db")
+
+
 def test_a_line_is_committed_first_and_anchored_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An anchor of a line that was never written would refuse the true ledger for good."""
     where, folder = tmp_path / "ledger.db", tmp_path / "out"
@@ -409,7 +428,7 @@ def test_a_line_is_committed_first_and_anchored_then(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(AnchorFile, "keep", keep)
     pay(where, "a", places=(OutputFolder(folder),))
-    assert set(seen) == {0} and len(seen) == 6
+    assert set(seen) == {0} and len(seen) == 4, "the charge and its publication, in the note and in the folder"
     before = (folder / ANCHORS).read_bytes()
     with opened(where, OutputFolder(folder)) as ledger, pytest.raises(PrivacyError):
         ledger.charge(dataset="jobs", unit=UNIT, release="b", loss=Pure(100))

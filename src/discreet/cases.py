@@ -8,9 +8,10 @@ from typing import TypeVar
 from discreet.errors import DiscreetError
 
 T = TypeVar("T")
+Word = TypeVar("Word", bound=str)
 
 
-def case_of(word: str, cases: Mapping[str, T]) -> T:
+def case_of(word: str, cases: Mapping[Word, T]) -> T:
     """The case of a word; a word that nobody thought of here has none, whatever the others have.
 
     Examples
@@ -18,9 +19,10 @@ def case_of(word: str, cases: Mapping[str, T]) -> T:
     >>> case_of("poisson", {"binomial": "shares", "poisson": "counts"})
     'counts'
     """
-    if word not in cases:
-        raise unknown(word, cases)
-    return cases[word]
+    for known, case in cases.items():
+        if word == known:
+            return case
+    raise unknown(word, cases)
 
 
 def unknown(word: object, known: Iterable[str]) -> DiscreetError:

@@ -26,7 +26,7 @@ from discreet.release.files import MANIFEST
 from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
 from discreet.scans import is_csv
 from discreet.schema import REST, Label, Schema
-from discreet.unnamed import periods, unnamed
+from discreet.unnamed import index_of, periods, unnamed
 from discreet.voices import COMMAND, Voice
 
 if TYPE_CHECKING:
@@ -204,6 +204,12 @@ def check_data(
         frame = frames["source"]
         roles = [] if response is None else [response, *public, *numbers]
         found = [*_without_role(frame, known, roles, None if quarters is None else time, name, places)]
+        if known is not None:
+            beside = {name: index_of(source), "workers": index_of(workers)}
+            if "workers" in frames:
+                beside["workers"] += [column for column in frames["workers"].collect_schema() if column != ROW]
+            for table, columns in beside.items():
+                found += [DataFinding(table, fault, True) for fault in unnamed(known, columns, name=table)]
         if known is not None and quarters is not None:
             told: dict[str, Any] = {"schema": known, "quarters": quarters, "time": time, "validate": False}
             told |= {"allow_multiple": allow_multiple}

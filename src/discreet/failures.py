@@ -125,6 +125,7 @@ def failure(error: BaseException, *, step: str, native: Any = None, query: Calla
                 said,
                 "More of its message is withheld, because it can quote data.",
                 f"Check that all tables are in one engine, or run the query there to see more.\n{query()}",
+                about="source",
             )
         case _:
             assert_never(found)

@@ -21,7 +21,7 @@ from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, as_text, called, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, is_weak
 from discreet.row_checks import (
     ROW,
     SEVERAL,
@@ -138,7 +138,7 @@ class Jobs:
             ASSUMED_PUBLIC: self.workplaces is None,
             NOT_VALIDATED: not self.validated,
             TRUNCATED: isinstance(unit, EstablishmentNodes),
-            WEAKLY: isinstance(unit, Establishments) and unit.strength == "weak",
+            WEAKLY: isinstance(unit, Establishments) and is_weak(unit.strength),
             self._several(): not isinstance(unit, EstablishmentNodes),  # whole establishments have all of their jobs
         }
         return tuple(note for note, applies in notes.items() if applies and note)
@@ -325,14 +325,17 @@ def read_jobs(
     needed = [*schema.keys, *schema.listed, *schema.worker_attributes, *schema.magnitudes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
-    for kind, data, key, attributes in (
-        ("workplaces", workplaces, schema.establishment, schema.listed),
-        ("workers", workers, schema.worker, list(schema.worker_attributes)),
+    for kind, data, key, attributes, confidential in (
+        ("workplaces", workplaces, schema.establishment, schema.listed, False),
+        ("workers", workers, schema.worker, list(schema.worker_attributes), True),
     ):
         if data is not None and key is not None:
             with concerning(kind):
-                rows = read(SomeColumns.of(data, [key, *attributes]), name=kind, readings=readings)
+                part = SomeColumns.of(data, [key, *attributes])
+                rows = read(part, name=kind, readings=readings)
                 lists[kind] = _select(rows, [key, *attributes], schema, name=kind)
+            if confidential:
+                refuse(unnamed(schema, columns_of(part, rows), name=kind))
             needed = [column for column in needed if column not in attributes]
             listed += attributes
     with concerning("source"):
@@ -340,7 +343,7 @@ def read_jobs(
         part = source if schema.size else SomeColumns.of(source, [*needed, *listed])
         rows = read(part, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
-    refuse(unnamed(schema, [column for column in columns_of(part, rows) if column != ROW], name=name))
+    refuse(unnamed(schema, columns_of(part, rows), name=name))
     send = None if engine is None else engine.read
     if "workplaces" in lists:
         lists["workplaces"] = derive(lists["workplaces"], schema, send)

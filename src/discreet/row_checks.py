@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Phrase, Spelled
 from discreet.frames import collect, count_if, repetitions, tally, those
@@ -344,7 +345,7 @@ def whole_units(
             whole = nw.when(number.is_finite()).then(within.round(0)).cast(nw.Int64)
             low = nw.when((number < 0) & (whole == 0)).then(nw.lit(-1)).otherwise(whole)
             found = nw.when((number > most) & (whole == most)).then(most + 1).otherwise(low)
-        if magnitude.beyond == "clip":
+        if case_of(magnitude.beyond, {"clip": True, "refuse": False}):
             found = nw.when(found > most).then(most).otherwise(found)
         yield found.alias(column)
 

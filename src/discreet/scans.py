@@ -55,7 +55,11 @@ def scan(
             return delimited.scan(text, name=name, connection=connection, readings=readings)
         if path.is_dir():
             return _folder(path, name=name, connection=connection)
-        return connection.read_parquet(text, hive_partitioning=False)
+        found = connection.read_parquet(text, hive_partitioning=False)
+        if glob.has_magic(text):
+            union = connection.read_parquet(text, hive_partitioning=False, union_by_name=True)
+            refuse_more_columns(union.columns, found.columns, name=name)
+        return found
     except (duckdb.Error, OSError, RuntimeError) as error:  # RuntimeError: a name of a column that is no text
         if type(error).__name__ == BUSY:
             raise  # whoever takes the turn says it
@@ -74,12 +78,25 @@ def _folder(path: Path, *, name: str, connection: duckdb.DuckDBPyConnection) -> 
     """All Parquet files below a folder. Folders in it such as state=06 are a column, of text."""
     pattern = str(path / "**" / "*.parquet").replace("'", "''")
     everything = f"FROM read_parquet('{pattern}'"
-    found = {part for file in path.rglob("*.parquet") for part in file.relative_to(path).parts[:-1] if "=" in part}
-    if not found:
-        return connection.sql(f"{everything}, hive_partitioning = false)")
     files = connection.sql(f"{everything}, hive_partitioning = false, union_by_name = true)")
+    found = {part for file in path.rglob("*.parquet") for part in file.relative_to(path).parts[:-1] if "=" in part}
     refuse_two_meanings(str(path), (part.partition("=")[0] for part in found), files.columns, name=name)
-    return connection.sql(f"{everything}, hive_partitioning = true, hive_types_autocast = false)")
+    hive = "true, hive_types_autocast = false" if found else "false"
+    read = connection.sql(f"{everything}, hive_partitioning = {hive})")
+    refuse_more_columns(files.columns, read.columns, name=name)
+    return read
+
+
+def refuse_more_columns(every: Iterable[str], read: Sequence[str], *, name: str) -> None:
+    """Refuse files of which a later one has columns that the first one lacks: they would be dropped unseen."""
+    more = [column for column in every if column not in read]
+    if more:
+        raise DataError(
+            f"{name}: some files have a column {more[0]!r}, and the first one has none.",
+            "Files that are read together have the same columns.",
+            "Write them again with the same columns, or read them apart.",
+            about="source",
+        )
 
 
 def refuse_two_meanings(path: str, folders: Iterable[str], columns: Iterable[str], *, name: str) -> None:

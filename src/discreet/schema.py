@@ -56,6 +56,7 @@ class Digest(str):
 
     @classmethod
     def of(cls, part: Mapping[str, Any], levels: Iterable[str]) -> Digest:
+        """The digest of `part` and of these hierarchies, in a sorted order."""
         order = tuple(sorted(levels))
         found = cls(_hash(part, order))
         found.part, found.levels = part, order
@@ -160,7 +161,7 @@ class Schema:
 
     def unnamed(self, columns: Iterable[str]) -> list[str]:
         """Those of a table's columns that have no role here."""
-        named = {*self.keys, *self.workplace_attributes, *self.worker_attributes, *self.magnitudes, *self.unused}
+        named = {*self.keys, *self.listed, *self.worker_attributes, *self.magnitudes, *self.unused}
         return [] if REST in self.unused else [column for column in columns if column not in named]
 
     def idle(self, columns: Iterable[str]) -> list[str]:

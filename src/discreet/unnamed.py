@@ -42,11 +42,22 @@ WRITTEN = (
 
 
 def columns_of(data: Any, frame: Frame | None) -> list[str]:
-    """The columns of a table that `frame` is, or of which a database gave it some."""
+    """The columns of a table that `frame` is, or of which a database gave it some; those of a pandas index too."""
     if not isinstance(data, SomeColumns):
-        return [] if frame is None else frame.collect_schema().names()
+        return [*([] if frame is None else frame.collect_schema().names()), *index_of(data)]
     path, _, table = data.table.partition("::")
     return names_in(Address.of(data.table) if is_address(data.table) else Address.of_file(path, table))
+
+
+def index_of(data: Any) -> list[str]:
+    """What the index of a pandas frame says of each row: it is no column here, and no row keeps it."""
+    import narwhals.stable.v2 as nw
+
+    native = nw.to_native(data, pass_through=True)
+    if not nw.dependencies.is_pandas_dataframe(native):
+        return []
+    dated = any(str(dtype).startswith(("datetime64", "period")) for dtype in [getattr(native.index, "dtype", "")])
+    return [str(name) for name in native.index.names if name is not None] or ["index"] * dated
 
 
 def names_of(place: Any) -> list[str]:

@@ -155,7 +155,7 @@ def loop(schema: Schema) -> Loop:
                 cells[key].append(jobs[firm["workplace"]])
                 whole[key].append(workforce[firm["workplace"]])
         return {
-            key: (
+            tuple(str(code) for code in key): (
                 [sum(firm[level] for firm in there) for level in levels],
                 [max(firm[level] for firm in there) for level in levels],
                 max(whole[key]),

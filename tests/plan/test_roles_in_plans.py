@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,80 @@ def test_histories_name_all_columns_too() -> None:
     with pytest.raises(DiscreetError, check=about("schema", naming=("'År'",))):
         read_histories(rows, schema=schema, **asked)
     read_histories(rows, schema=Schema(["place"], {"sex": ["f", "m"]}, "firm", "person", unused=["*"]), **asked)
+
+
+def _posterior(data: Path, formula: str, declared: str) -> Path:
+    plan = plan_of("posterior", data, more=declared)
+    coefficient = formula.partition("~ ")[2].partition(" ")[0]
+    text = plan.read_text().replace('formula = "y ~ x + z"', f'formula = "{formula}"')
+    plan.write_text(text.replace('coefficient = ["x"]', f'coefficient = ["{coefficient}"]').replace('["g"]', "[]", 1))
+    return plan
+
+
+NOTHING: dict[str, tuple[str, Callable[[np.ndarray], dict[str, np.ndarray]], str]] = {
+    "a logarithm of what has none": ("y ~ log(x)", lambda x: {"y": x, "x": -np.abs(x)}, '["x"]'),
+    "a response without a logarithm": ("log(y) ~ x", lambda x: {"y": -np.abs(x), "x": x}, '["x"]'),
+    "numbers too large to square": ("y ~ x", lambda x: {"y": x, "x": 1e300 * x}, '["x"]'),
+    "gaps of several columns": (
+        "y ~ x + z",
+        lambda x: {"y": x, "x": np.where(x < -0.2, np.nan, x), "z": np.where(x > 0.2, np.nan, x)},
+        '["x", "z"]',
+    ),
+}
+"""Rows that count as nothing though each column holds numbers."""
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("what", NOTHING)
+def test_the_owner_is_told_where_most_rows_of_a_formula_count_as_nothing(
+    what: str, public: bool, tmp_path: Path
+) -> None:
+    formula, columns, numbers = NOTHING[what]
+    found = pd.DataFrame(columns(np.random.default_rng(0).normal(size=2_000)))
+    declared = f"numbers = {numbers}\n"
+    plan = _posterior(write(found, tmp_path / "data.parquet"), formula, "" if public else declared)
+    if public:
+        plan.write_text(plan.read_text().replace("public = []", f"public = {numbers}"))
+    notes = owner_notes(read_plan(plan))
+    assert [note for note in notes if isinstance(note, OwnerRefusal) and formula in note], notes
+    fine = pd.DataFrame(columns(np.random.default_rng(0).normal(size=2_000))).abs().fillna(1.0).clip(0.1, 9)
+    write(fine, tmp_path / "data.parquet")
+    assert not [note for note in owner_notes(read_plan(plan)) if isinstance(note, OwnerRefusal)]
+
+
+def test_every_table_of_jobs_has_roles(tmp_path: Path) -> None:
+    """Lists of workers, the index of pandas, columns that one file of several has, names that the program uses."""
+    schema = Schema(["place"], {"sex": ["f", "m"]}, "firm", "person")
+    jobs = jobs_with("years", "År").drop(columns="pay")
+    bare, workers = jobs.drop(columns="År"), jobs[["person", "sex", "År"]]
+    split = tmp_path / "split"
+    split.mkdir()
+    write(bare[:30], split / "a.parquet")
+    write(jobs[30:], split / "b.parquet")
+    derived = replace(schema, hierarchy={"all": {"levels": ["place", "År"], "prefix": [2, 1]}})
+    asked: dict[str, Callable[[], Any]] = {
+        "workers": lambda: read_jobs(bare.drop(columns="sex"), workers=workers, schema=schema),
+        "index": lambda: read_jobs(jobs.set_index("År"), schema=schema),
+        "levels of an index": lambda: read_jobs(jobs.set_index(["person", "År"]).reset_index("person"), schema=schema),
+        "one file": lambda: read_jobs(split, schema=schema),
+        "files of a pattern": lambda: read_jobs(str(split / "*.parquet"), schema=schema),
+        "a derived level": lambda: read_jobs(jobs, schema=derived),
+        "a list of workers": lambda: check_refused(bare.drop(columns="sex"), workers, schema),
+    }
+    for what, ask in asked.items():
+        with pytest.raises(DiscreetError) as caught:
+            ask()
+            pytest.fail(what)
+        assert "År" in str(caught.value) or "columns" in str(caught.value), what
+    with pytest.raises(DiscreetError, check=about("schema", naming=("'__row'",))):
+        read_jobs(jobs.rename(columns={"År": "__row"}), schema=schema)
+    unused = replace(schema, unused=["År"])
+    read_jobs(bare.drop(columns="sex"), workers=workers, schema=unused)
+    read_jobs(jobs.set_index("År"), schema=unused)
+
+
+def check_refused(jobs: Any, workers: Any, schema: Schema) -> None:
+    """The owner's look says what a release refuses."""
+    found = check_data(jobs, workers=workers, schema=schema)
+    if found.refused:
+        raise DiscreetError(*(one.fault for one in found.findings if one.refused))

@@ -186,7 +186,12 @@ def test_no_entry_of_a_list_stops_a_door(numbers: list[Any]) -> None:
         data = {**columns, "y": y}
         assert modelled(data, MODELS["moments"])[0] == "released", odd
         for door in SUMMARIES if odd == "text" else ["perturbation"]:
-            assert outcome(lambda door=door, data=data: SUMMARIES[door]("y ~ x", data))[0] == "released", (odd, door)
+            assert (
+                outcome(lambda door=door, data=data: SUMMARIES[door]("y ~ x", data, numbers=["x"]))[0] == "released"
+            ), (
+                odd,
+                door,
+            )
     for objects in (np.array(y, dtype=object), pandas.Series(y, dtype=object)):
         assert modelled({**columns, "y": objects}, MODELS["moments"])[0] == "released"
     frame = pandas.DataFrame({**columns, "y": pandas.Series(y, dtype=object)})
@@ -225,7 +230,7 @@ SUMMARIES: dict[str, Callable[..., object]] = {
 @pytest.mark.parametrize("door", SUMMARIES)
 def test_no_row_stops_a_summary(door: str, tmp_path: Path) -> None:
     def asked(data: Any, formula: str = "y ~ x + h") -> tuple[str, str]:
-        return outcome(lambda: SUMMARIES[door](formula, data, public=["h", "k"]))
+        return outcome(lambda: SUMMARIES[door](formula, data, public=["h", "k"], numbers=["x"]))
 
     assert asked(base())[0] == "released"
     for odd, other in zip(ODD, ODD[3:] + ODD[:3], strict=True):
@@ -247,7 +252,7 @@ def test_no_number_of_another_type_stops_a_summary(door: str, kind: pa.DataType,
     for odd in ODD_NUMBERS[kind][:1] if door != "perturbation" else ODD_NUMBERS[kind]:
         for name, data in frames(with_row(table, y=odd, x=odd), tmp_path, every=every, turn=next(turns)):
             if door == "perturbation" or name in ("arrow", "pandas, Arrow", "duckdb"):
-                told = outcome(lambda data=data: SUMMARIES[door]("y ~ x + h", data, public=["h"]))
+                told = outcome(lambda data=data: SUMMARIES[door]("y ~ x + h", data, public=["h"], numbers=["x"]))
                 assert told[0] == "released", (name, odd, told)
 
 

@@ -2,16 +2,19 @@
 
 Where a value of a closed vocabulary is compared with one of its words, what happens to every other word must be one of
 three things: it is refused (`raise`, `assert_never`), it is passed on by its name, or it meets the next word. A mapping
-(`case_of`) says it best; every `match` of words ends in a refusal. Nothing is excepted.
+(`case_of`) says it best; every `match` of words ends in a refusal. The vocabularies are not listed here: they are the
+`Literal` types of the tree, wherever an attribute, a parameter or a function has one. Only a condition of a
+comprehension may ask for one word: it selects and answers nothing.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import pytest
@@ -26,8 +29,99 @@ from faults_of import about
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 DATA = {"y": [0.0, 1, 2, 3] * 500, "x": [0.0, 1, 2, 1, 0] * 400}
-DECIDING = ("family", "law.name", "engine.kind")
-"""Names, or their ends, of values that decide what is computed."""
+
+
+def words_of(annotation: ast.AST, aliases: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The words of the `Literal` types in an annotation, also by their names; none of a container of them."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return aliases.get(annotation.value, frozenset())
+    if isinstance(annotation, ast.Name | ast.Attribute):
+        return aliases.get(ast.unparse(annotation).rpartition(".")[2], frozenset())
+    if isinstance(annotation, ast.BinOp):
+        return words_of(annotation.left, aliases) | words_of(annotation.right, aliases)
+    if isinstance(annotation, ast.Subscript):
+        named = ast.unparse(annotation.value).rpartition(".")[2]
+        if named == "Literal":
+            return frozenset(each.value for each in ast.walk(annotation.slice) if is_word(each))
+        if named in ("Annotated", "Optional", "Final", "ClassVar"):
+            first = annotation.slice.elts[0] if isinstance(annotation.slice, ast.Tuple) else annotation.slice
+            return words_of(first, aliases)
+    return frozenset()
+
+
+def is_word(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The closed vocabularies of the tree: of names of types, and of attributes of any class."""
+
+    aliases: dict[str, frozenset[str]]
+    attributes: dict[str, list[frozenset[str]]]
+
+    @classmethod
+    def of(cls, trees: Iterable[ast.AST]) -> Vocabularies:
+        found = cls({}, {})
+        nodes = [node for tree in trees for node in ast.walk(tree)]
+        for _ in range(3):  # a name of a name of a type
+            for node in nodes:
+                if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).endswith("TypeAlias"):
+                    words = frozenset() if node.value is None else words_of(node.value, found.aliases)
+                    if words:
+                        found.aliases[ast.unparse(node.target)] = words
+        for each in (each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body):
+            if isinstance(each, ast.AnnAssign):
+                found._attribute(ast.unparse(each.target), each.annotation)
+            elif isinstance(each, ast.FunctionDef) and each.returns is not None:
+                found._attribute(each.name, each.returns)
+        return found
+
+    def _attribute(self, name: str, annotation: ast.AST) -> None:
+        if words := words_of(annotation, self.aliases):
+            self.attributes.setdefault(name, []).append(words)
+
+    def closed(self, compared: ast.expr, words: frozenset[str], own: Mapping[str, frozenset[str]]) -> bool:
+        """Whether a value is of a vocabulary that has these words; `own` are those of the function's names."""
+        if isinstance(compared, ast.Name) and (known := own.get(compared.id)):
+            return words <= known
+        named = compared.attr if isinstance(compared, ast.Attribute) else ast.unparse(compared)
+        return any(words <= each for each in self.attributes.get(named, ()))
+
+
+def names_in(function: ast.FunctionDef | ast.Lambda, known: Vocabularies) -> dict[str, frozenset[str]]:
+    """The closed vocabularies of a function's parameters and variables."""
+    asked = function.args
+    found = {
+        each.arg: frozenset() if each.annotation is None else words_of(each.annotation, known.aliases)
+        for each in (*asked.posonlyargs, *asked.args, *asked.kwonlyargs)
+    }
+    for node in ast.walk(function):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = words_of(node.annotation, known.aliases)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            of = known.attributes.get(node.value.attr, [])
+            found |= {each.id: frozenset().union(*of) for each in node.targets if isinstance(each, ast.Name)}
+    return found
+
+
+def asked_of(tree: ast.AST, known: Vocabularies) -> Iterator[tuple[ast.Compare, bool]]:
+    """Comparisons of values of closed vocabularies with words; whether it selects in a comprehension."""
+
+    def inside(node: ast.AST, own: Mapping[str, frozenset[str]], selects: bool) -> Iterator[tuple[ast.Compare, bool]]:
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            own = {**own, **names_in(node, known)}
+        if isinstance(node, ast.Compare) and subject(node) is not None:
+            words = frozenset(each.value for each in ast.walk(node.comparators[0]) if is_word(each))
+            if known.closed(node.left, words, own):
+                yield node, selects
+        for field, value in ast.iter_fields(node):
+            chosen = selects or (isinstance(node, ast.comprehension) and field == "ifs")
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, ast.AST):
+                    yield from inside(each, own, chosen)
+
+    yield from inside(tree, {}, False)
 
 
 def subject(test: ast.expr) -> tuple[str, bool] | None:
@@ -51,10 +145,6 @@ def joined(test: ast.expr) -> Iterator[ast.expr]:
             yield from joined(value)
     else:
         yield test
-
-
-def decides(name: str, deciding: Sequence[str]) -> bool:
-    return any(name == each or name.endswith(f".{each}") for each in deciding)
 
 
 def ends_in_refusal(body: Sequence[ast.stmt]) -> bool:
@@ -86,7 +176,7 @@ def answered(name: str, rest: Sequence[ast.stmt]) -> bool:
     return ends_in_refusal(rest) or passes_on(name, rest)
 
 
-def faults(tree: ast.AST, deciding: Sequence[str] = DECIDING) -> Iterator[tuple[int, str]]:
+def faults(tree: ast.AST, known: Vocabularies) -> Iterator[tuple[int, str]]:
     """The lines where an unknown word of a vocabulary gets an answer."""
     good: set[int] = set()
     for node in ast.walk(tree):
@@ -112,11 +202,9 @@ def faults(tree: ast.AST, deciding: Sequence[str] = DECIDING) -> Iterator[tuple[
                 good.add(id(node.test))
         if isinstance(node, ast.UnaryOp) and id(node) in good:
             good.add(id(node.operand))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and id(node) not in good:
-            found = subject(node)
-            if found is not None and decides(found[0], deciding):
-                yield node.lineno, ast.unparse(node)
+    for node, selects in asked_of(tree, known):
+        if not selects and id(node) not in good:
+            yield node.lineno, ast.unparse(node)
 
 
 @cache
@@ -125,24 +213,96 @@ def trees() -> list[tuple[str, ast.Module]]:
 
 
 def test_no_else_answers_for_an_unknown_kind() -> None:
-    wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in faults(tree)]
+    known = Vocabularies.of(tree for _, tree in trees())
+    wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in faults(tree, known)]
     assert not wrong, "\n".join(sorted(wrong))
 
 
 def open_matches(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """`match` of words whose last case is not a refusal of all others."""
+    """`match` of words whose last case neither refuses all others nor passes them on by their name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Match):
             words = [case for case in node.cases if isinstance(case.pattern, ast.MatchValue)]
             last = node.cases[-1]
             rest = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
-            if words and not (rest and ends_in_refusal(last.body)):
+            if words and not (rest and (ends_in_refusal(last.body) or passes_on(ast.unparse(node.subject), last.body))):
                 yield node.lineno, ast.unparse(node.subject)
+
+
+def defaults(tree: ast.AST, known: Vocabularies) -> Iterator[tuple[int, str]]:
+    """Mappings that are asked by a word and have an answer for those that they do not know."""
+
+    def inside(node: ast.AST, own: Mapping[str, frozenset[str]]) -> Iterator[tuple[int, str]]:
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            own = {**own, **names_in(node, known)}
+        asked = node.args if isinstance(node, ast.Call) else []
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "get"
+            and len(asked) > 1
+        ):
+            typed = isinstance(asked[0], ast.Attribute) or own.get(ast.unparse(asked[0]))
+            typed = typed and ast.unparse(asked[0]) != ast.unparse(asked[1])
+            written = isinstance(node.func.value, ast.Dict) or ast.unparse(node.func.value).isupper()
+            if typed and written and known.closed(asked[0], frozenset(), own):
+                yield node.lineno, ast.unparse(node)
+        for each in ast.iter_child_nodes(node):
+            yield from inside(each, own)
+
+    yield from inside(tree, {})
+
+
+def test_no_mapping_answers_for_a_word_that_it_does_not_know() -> None:
+    known = Vocabularies.of(tree for _, tree in trees())
+    wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in defaults(tree, known)]
+    assert not wrong, "\n".join(sorted(wrong))
+    for asked, found in {
+        "{'a': 1}.get(fit.family, 2)": 1,
+        "KINDS.get(fit.family, '')": 1,
+        "KINDS.get(fit.family, fit.family)": 0,
+        "case_of(fit.family, {})": 0,
+    }.items():
+        assert len(list(defaults(ast.parse(asked), FAMILIES))) == found
 
 
 def test_every_match_of_words_refuses_the_others() -> None:
     wrong = [f"{name}:{line}: {text}" for name, tree in trees() for line, text in open_matches(tree)]
     assert not wrong, "\n".join(sorted(wrong))
+
+
+FAMILIES = Vocabularies({}, {"family": [frozenset({"binomial", "a", "b"})]})
+
+TYPED = """
+Family: TypeAlias = Literal["a", "b"]
+Either: TypeAlias = Family | None
+class Fit:
+    family: Either
+    law: Annotated[Literal["c", "d"], Field(default="c")]
+    @property
+    def kind(self) -> Family: ...
+    words: dict[str, Literal["e"]]
+"""
+
+
+def test_vocabularies_are_read_from_types() -> None:
+    family, law = frozenset({"a", "b"}), frozenset({"c", "d"})
+    found = Vocabularies.of([ast.parse(TYPED)])
+    assert found == Vocabularies(
+        {"Family": family, "Either": family}, {"family": [family], "law": [law], "kind": [family]}
+    )
+    own = "def f(x: Family, y: str):\n    z: Either = y\n    w = y.law\n    return {}"
+    for asked, closed in {"x == 'a'": 1, "y == 'a'": 0, "z == 'b'": 1, "w == 'c'": 1, "y.kind == 'c'": 0}.items():
+        assert len(list(faults(ast.parse(own.format(asked)), found))) == closed, asked
+
+
+def test_the_vocabularies_of_the_tree_are_found() -> None:
+    """Of every room, and also where a type has a name of its own."""
+    known = Vocabularies.of(tree for _, tree in trees())
+    rooms = {name.partition("/")[0] for name, tree in trees() if Vocabularies.of([tree]).attributes}
+    assert {"ledger", "privacy", "plan", "tables", "lmm", "bayes", "change", "web"} <= rooms
+    told = {"kind", "strength", "calibration", "basis", "family", "method", "beyond", "state", "follows", "people"}
+    assert told <= known.attributes.keys()
 
 
 ANSWERS = {
@@ -165,12 +325,12 @@ REFUSALS = {
 
 @pytest.mark.parametrize("what", ANSWERS)
 def test_an_answer_for_the_unknown_is_found(what: str) -> None:
-    assert list(faults(ast.parse(ANSWERS[what])))
+    assert list(faults(ast.parse(ANSWERS[what]), FAMILIES))
 
 
 @pytest.mark.parametrize("what", REFUSALS)
 def test_a_refusal_is_no_fault(what: str) -> None:
-    assert not list(faults(ast.parse(REFUSALS[what])))
+    assert not list(faults(ast.parse(REFUSALS[what]), FAMILIES))
 
 
 def test_a_family_and_an_engine_that_were_added_in_one_place_alone_are_named() -> None:

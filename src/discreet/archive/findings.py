@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from discreet.cases import case_of
+
 State: TypeAlias = Literal["holds", "WRONG", "not checked"]
 
 
@@ -19,12 +21,12 @@ class Finding:
     @property
     def holds(self) -> bool:
         """Whether the claim was checked and found right."""
-        return self.state == "holds"
+        return case_of(self.state, {"holds": True, "WRONG": False, "not checked": False})
 
     @property
     def wrong(self) -> bool:
         """Whether the claim was checked and refuted."""
-        return self.state == "WRONG"
+        return case_of(self.state, {"WRONG": True, "holds": False, "not checked": False})
 
 
 class RefutedError(Exception):

@@ -20,6 +20,7 @@ from discreet.arrays import Integers, Mask, Vector
 from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
 from discreet.bayes.spending import whole
+from discreet.cases import case_of
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
 from discreet.privacy.losses import Number, exact
@@ -65,7 +66,7 @@ class AuditVerdict:
         return self.claimed is not None and self.epsilon > self.claimed
 
     def __str__(self) -> str:
-        other = "b" if self.likelier == "a" else "a"
+        other = "b" if case_of(self.likelier, {"a": True, "b": False}) else "a"
         delta = f" at delta={self.delta:g}" if self.delta else ""
         found = (
             f"epsilon is at least {self.epsilon:.4g}{delta} with confidence {self.confidence:.10g}: {self.event} "
@@ -167,7 +168,7 @@ def blackbox(
     risk = (1 - confidence) / 2
     event = _learn(encoded, delta=delta, risk=risk)
     hits = {"a": int(event.holds(count_a).sum()), "b": int(event.holds(count_b).sum())}
-    order: tuple[Likelier, Likelier] = ("a", "b") if event.likelier == "a" else ("b", "a")
+    order: tuple[Likelier, Likelier] = ("a", "b") if case_of(event.likelier, {"a": True, "b": False}) else ("b", "a")
     high, low = hits[order[0]], hits[order[1]]
     bound = float(epsilon_bound(np.array([high]), np.array([low]), half, delta=delta, risk=risk)[0])
     return AuditVerdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half, raised)

@@ -20,13 +20,14 @@ from discreet.arrays import Integers
 from discreet.audit import informed
 from discreet.audit.attacked import attack, larger
 from discreet.audit.stand_in import MOST_JOBS, same_shape
+from discreet.cases import case_of
 from discreet.delimited import quoted
 from discreet.errors import DataError
 from discreet.frames import connect
 from discreet.noise.source import SeededSource
 from discreet.privacy.assurance import Assurance, Claim
 from discreet.privacy.losses import Concentrated, Pure, from_dict
-from discreet.privacy.units import Establishments
+from discreet.privacy.units import Establishments, is_weak
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, most_jobs, one_data_set
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
@@ -244,7 +245,8 @@ def _attack_movement(release: ReleaseFolder, of: PublishedTable, *, seed: int) -
         return "it does not state its noise, or has no numbers of jobs."
     assert isinstance(release.unit, Establishments)
     mechanism, rng, infusion = _mechanism(release.unit, of), np.random.default_rng(seed), Infusion()
-    draw = (informed.flows if release.kind == "flows" else informed.changes)(mechanism, _quarters(of), rng)
+    attack = case_of(release.kind, {"flows": informed.flows, "changes": informed.changes})
+    draw = attack(mechanism, _quarters(of), rng)
 
     def infused(sums: Integers, largest: Integers, trial: int) -> Integers:
         return np.rint(sums * infusion.factor(rng.random(len(sums)))).astype(np.int64)
@@ -311,7 +313,7 @@ def _attack_once(firms: Histograms, mechanism: Mechanism, name: str, *, seed: in
     elif mechanism.joint:
         hidden = cells.largest_total
     else:
-        strong = mechanism.unit.strength == "strong"
+        strong = not is_weak(mechanism.unit.strength)
         hidden = np.broadcast_to(cells.largest_total[:, None], cells.counts.shape) if strong else cells.largest
     if mechanism.by_pairs:
         hidden = cells.pairs(hidden)

@@ -23,6 +23,7 @@ from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
 from discreet.bayes.spending import whole
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.lmm.influence import influential
@@ -247,7 +248,11 @@ def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
                 "Use 'all'.",
                 about="rows",
             )
-        return influential(model.fit).rows if rows == "influential" else np.arange(model.fit.rows)
+        return (
+            influential(model.fit).rows
+            if case_of(rows, {"influential": True, "all": False})
+            else np.arange(model.fit.rows)
+        )
     asked = np.asarray(rows)
     fits = asked.ndim == 1 and asked.size > 0 and np.issubdtype(asked.dtype, np.integer)
     if not (fits and asked.min() >= 0 and asked.max() < model.fit.rows):

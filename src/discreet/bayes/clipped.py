@@ -33,9 +33,10 @@ from discreet.bayes.selection import (
 )
 from discreet.bayes.summation import noisy_sums
 from discreet.bayes.within import SILENT, Within
+from discreet.cases import case_of
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import NOTHING, Argument, Phrase, Subject
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.losses import Number
 from discreet.privacy.split import read_split
 
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 Centre: TypeAlias = Literal["private", "zero"]
+
+
+def is_private(centre: Centre) -> bool:
+    """Whether the mean is taken around a released centre, and not around zero."""
+    return case_of(centre, {"private": True, "zero": False})
+
 
 LOOK = "look"  # the stage that may be left out
 STAGES = {
@@ -100,7 +107,7 @@ class ClippedMean:
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction, carried: Carried) -> float:
         """The number with least error, with enough rows for each coefficient and for two looks at a private centre."""
         best = balanced(NOISE, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon * self.shares["mean"])
-        if self.centre == "zero":
+        if not is_private(self.centre):
             return best
         enough = math.ceil((SURER + SECOND) / (epsilon * self.shares["centre"]))
         return max(min(best, carried.most_parts(rows, coefficients)), enough)
@@ -110,7 +117,7 @@ class ClippedMean:
         shares = dict(self.shares)
         if not count and LOOK in shares:
             shares["mean"] += shares.pop(LOOK)
-        if not self.given and self.centre == "private":
+        if not self.given and is_private(self.centre):
             least = SURER + SECOND if looks_twice(M, epsilon * shares["centre"]) else SURER
             spare = max(shares["centre"] - Fraction(least) / (M * epsilon), Fraction(0))
             shares |= {"centre": shares["centre"] - spare, "mean": shares["mean"] + spare}
@@ -138,7 +145,7 @@ class ClippedMean:
         count: int,
     ) -> list[list[Doubt]]:
         """The warnings about each answer before it is paid for; ends around zero promise nothing but the noise."""
-        if self.centre == "zero":
+        if not is_private(self.centre):
             return [[] for _ in names]
         spent = [e * self.shares.get(LOOK, Fraction(0)) for e in amounts]
         small = carried.small_parts(names, rows=rows, parts=M, coefficients=p)
@@ -188,7 +195,7 @@ class ClippedMean:
         Around zero the noise is a share of the bound. A centre from a single look is coarse, so bounds are wider.
         """
         scale = 2 / (M * float(epsilon * self.shares["mean"]))
-        if self.centre == "zero":
+        if not is_private(self.centre):
             return scale, scale, None, False
         scale, own = scale * DEVIATIONS * LADDER * math.sqrt(M), math.sqrt(lost(rows, M, coefficients))
         once = not looks_twice(M, epsilon * self.shares["centre"])
@@ -202,12 +209,12 @@ class ClippedMean:
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
         spend = {stage: share * epsilon for stage, share in self.shares.items()}
         cell = Cell(0.0, 0.0)
-        if self.centre == "zero":
+        if not is_private(self.centre):
             centre, spent, scatter = 0.0, spend["bounds"], 0.0
             values = np.where(np.abs(values) < SILENT, values, 0.0)
             width = doubling_bound(
                 values, unit=self.scale, share=WITHIN, epsilon=spent, source=source, calibration=self.calibration
-            ) * (1 if self.calibration == "paper" else 2)  # a third of the parts is too much to clip
+            ) * (2 if is_tight(self.calibration) else 1)  # a third of the parts is too much to clip
         else:
             cell = find_centre(values, unit=self.scale, epsilon=spend["centre"], source=source)
             centre = cell.middle
@@ -247,7 +254,7 @@ def clipped_mean(
             "Use 1.0.",
             about="scale",
         )
-    where: Centre = "zero" if calibration == "paper" else centre
+    where: Centre = centre if is_tight(calibration) else "zero"
     spent = read_split(stages, STAGES[where], optional=(LOOK,), name="stages")
     return ClippedMean(where, calibration, scale, spent, given=stages is not None)
 

@@ -19,7 +19,7 @@ from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, reach_of
 from discreet.bayes.summation import LaplaceSums, noisy_sums
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
-from discreet.privacy.guarantee import Basis, Calibration
+from discreet.privacy.guarantee import Basis, Calibration, is_tight
 from discreet.privacy.losses import Pure
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ class Normality:
     @property
     def extrapolates(self) -> bool:
         """Whether parts answer by way of their halves, if these are large enough."""
-        return self.calibration == "tight"
+        return is_tight(self.calibration)
 
     @property
     def covers(self) -> str:
-        return ALL_ROWS if self.calibration == "tight" else NOISE_ALONE
+        return ALL_ROWS if is_tight(self.calibration) else NOISE_ALONE
 
     @property
     def look(self) -> Fraction:
         """Share of epsilon for a look at the model."""
-        return LOOK if self.calibration == "tight" else Fraction(0)
+        return LOOK if is_tight(self.calibration) else Fraction(0)
 
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
@@ -80,7 +80,7 @@ class Normality:
         """
         from scipy.special import ndtr, ndtri
 
-        if self.calibration == "paper":
+        if not is_tight(self.calibration):
             return self.combine(sums.value - sums.reach, M), self.combine(sums.value + sums.reach, M)
         skewed = LEFT * (coefficients + 1) * (M - 1) / math.sqrt(rows)
         one = M / math.sqrt(2 * math.pi * (2 * M - 1))
@@ -99,7 +99,7 @@ class Normality:
 
     def expected(self, M: int, *, rows: int, coefficients: int, epsilon: float) -> tuple[float, float, float | None]:
         """Expected error of an answer near 1/2, by all, by noise and by parts; the last has no theory in the thesis."""
-        if self.calibration == "paper":
+        if not is_tight(self.calibration):
             noise = self._error(0.0, 1 / epsilon, M)
             return noise, noise, None
         own = self._own(M, rows, coefficients) * M / math.sqrt(2 * math.pi * (2 * M - 1))
@@ -119,7 +119,7 @@ class Normality:
 
     def answer(self, total: Vector, M: int, *, rows: int, coefficients: int) -> Vector:
         """What is published for the noisy sums."""
-        return self.combine(total, M, halved=self.calibration == "tight" and corrects(rows, M, coefficients))
+        return self.combine(total, M, halved=is_tight(self.calibration) and corrects(rows, M, coefficients))
 
     def combine(self, total: Vector, M: int, *, halved: bool = False) -> Vector:
         """The probability that a sum over M parts stands for; `halved`, if they are extrapolated from their halves."""
@@ -127,7 +127,7 @@ class Normality:
 
         mean = np.clip(total / M, math.ulp(0.0), 1 - math.ulp(0.5))
         cut = _before_extrapolation(mean) if halved else ndtri(mean)
-        return np.asarray(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * cut))
+        return np.asarray(ndtr(math.sqrt(M if not is_tight(self.calibration) else 2 * M - 1) * cut))
 
     def exact(self, p: Matrix) -> Vector:
         """What the parts say together, without noise: confidential."""
@@ -156,7 +156,7 @@ class LogProbabilities:
 
     @property
     def basis(self) -> Basis:
-        return "as published" if self.calibration == "paper" else "proved"
+        return "as published" if not is_tight(self.calibration) else "proved"
 
     @property
     def span(self) -> float:
@@ -180,13 +180,13 @@ class LogProbabilities:
         """Expected error by noise of an answer near 1/2; nothing is known of the rest."""
         from scipy.special import chdtri
 
-        value, weight = normal_and_laplace(0.0, self.span / (epsilon * (M if self.calibration == "paper" else 1)))
+        value, weight = normal_and_laplace(0.0, self.span / (epsilon * (M if not is_tight(self.calibration) else 1)))
         noise = float(np.abs(self.combine(float(chdtri(2 * M, 0.5)) + value, M) - 0.5) @ weight)
         return noise, noise, None
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         # The published noise is that of M times the claimed epsilon.
-        times = len(p) if self.calibration == "paper" else 1
+        times = len(p) if not is_tight(self.calibration) else 1
         spent = [times * epsilon for epsilon in epsilons]
         return noisy_sums(self._terms(p), span=self.span, epsilons=spent, source=source)
 
@@ -205,7 +205,7 @@ class LogProbabilities:
 
     def proved(self, M: int, loss: Pure) -> Pure:
         """The loss that the noise proves for M parts."""
-        return Pure(M * loss.epsilon) if self.calibration == "paper" else loss
+        return Pure(M * loss.epsilon) if not is_tight(self.calibration) else loss
 
     def _terms(self, p: Matrix) -> Matrix:
         return np.asarray(-2 * np.log(np.maximum(p, self.floor)))

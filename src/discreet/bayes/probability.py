@@ -34,7 +34,7 @@ from discreet.bayes.regression import Known
 from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, only, public_note, questions
 from discreet.bayes.within import Within, in_parts
 from discreet.privacy.columns import taken
-from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.guarantee import Calibration, Guarantee, is_tight
 from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
@@ -169,7 +169,7 @@ def posterior_probability(
 
         def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
-            rows, ours = known.read(frame), calibration == "tight"
+            rows, ours = known.read(frame), is_tight(calibration)
             more = {"corrected": ours, "extrapolate": way.extrapolates}
             within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=False, **more)
             return within.cdf(cuts), within

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import pieces
-from discreet.bayes.clipped import Centre, allowed_for, clipped_mean
+from discreet.bayes.clipped import Centre, allowed_for, clipped_mean, is_private
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
@@ -43,7 +43,7 @@ from discreet.bayes.within import Within, in_parts
 from discreet.errors import PrivacyError
 from discreet.faults import Argument, Spelled
 from discreet.privacy.columns import taken
-from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.guarantee import Calibration, Guarantee, is_tight
 from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
@@ -189,7 +189,7 @@ def posterior_quantile(
 
         def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
-            rows, ours = known.read(frame), calibration == "tight"
+            rows, ours = known.read(frame), is_tight(calibration)
             within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=True, corrected=ours)
             return within.quantile(q), within
 
@@ -204,14 +204,14 @@ def posterior_quantile(
             ]
             answer, low, high = (tuple(f.mean + k * r for f, r in zip(found, reach, strict=True)) for k in (0, -1, 1))
             bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
-            covers = ALL_ROWS if sold.centre == "private" else NOISE_ALONE
+            covers = ALL_ROWS if is_private(sold.centre) else NOISE_ALONE
             flag, notes = told([a + b for a, b in zip(doubts, sold.found(names, found, tilts), strict=True)])
             return Quantiles(names, floats(q), answer, low, high, *bounds, M, notes, covers, flag)
 
         def expected() -> SummaryErrors:
             errors = [sold.expected(M, rows=n, coefficients=p, epsilon=amount) for amount in amounts]
-            unit = (OF_BOUND, IN_DEVIATIONS)[sold.centre == "private"]
-            answered = answers(names, floats(q), errors, allowed if sold.centre == "private" else None, doubts)
+            unit = (OF_BOUND, IN_DEVIATIONS)[is_private(sold.centre)]
+            answered = answers(names, floats(q), errors, allowed if is_private(sold.centre) else None, doubts)
             return SummaryErrors("Posterior quantile", n, p, M, unit, answered, told(doubts)[1])
 
         guarantee = Guarantee(protects, loss, calibration, "proved", PROOF, (public_note(known.public),))

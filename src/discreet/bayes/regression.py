@@ -21,6 +21,7 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.bayes.doubts import Carried
+from discreet.cases import case_of
 from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
@@ -297,7 +298,7 @@ def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:
 
 def _apply(factor: Factor, x: Vector) -> Vector:
     with np.errstate(all="ignore"):
-        return np.log(x) if factor.function == "log" else x
+        return np.log(x) if case_of(factor.function, {"": False, "log": True}) else x
 
 
 def fixed_formula(text: str) -> Formula:

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_integers
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.losses import upward
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def first_above(
     A replaced row must move all counts in the same direction, as it does for nested intervals. Then Laplace(2 /
     epsilon) on both sides is enough; "paper" puts Laplace(4 / epsilon) on the counts, which needs no such condition.
     """
-    scale = np.full(len(counts) + 1, upward((2 if calibration == "tight" else 4) / epsilon))
+    scale = np.full(len(counts) + 1, upward((2 if is_tight(calibration) else 4) / epsilon))
     scale[-1] = upward(2 / epsilon)
     noise = draw_integers(Laplace(), scale=scale, source=source)
     reached = counts + noise[:-1] >= threshold + noise[-1]

@@ -15,6 +15,7 @@ import numpy as np
 from discreet import chart
 from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import exchange, roc, scored, standards
 from discreet.change.bootstrap import Replicates, replicate
 from discreet.change.cases import Cases, Missing, cases
@@ -98,11 +99,11 @@ class Comparison(Result):
     def warning(self) -> str:
         """What few large changes mean for the figures; empty if there are enough."""
         found = int(self.positive.sum())
-        if self.resample != "cases" and self.clusters < FEW_CLUSTERS:
-            what = "series have" if self.resample == "series" else "periods have"
+        whose = case_of(self.resample, {"cases": None, "series": "series", "period": "periods"})
+        if whose is not None and self.clusters < FEW_CLUSTERS:
             return (
-                f"Only {self.clusters} {what} large changes. Limits and p-values are rough below {FEW_CLUSTERS}. Add "
-                "series or periods, or lower the cutoff."
+                f"Only {self.clusters} {whose} have large changes. Limits and p-values are rough below {FEW_CLUSTERS}. "
+                "Add series or periods, or lower the cutoff."
             )
         if found >= FEW:
             return ""
@@ -125,11 +126,9 @@ class Comparison(Result):
                 "Large changes are few: p-values were drawn among equal leads, so that they keep their level, and "
                 "another seed gives others. Beside them are those without drawing, which are seldom small or never."
             )
-        if self.resample != "cases":
-            parts.append(
-                f"Limits and p-values treat {'a series' if self.resample == 'series' else 'a period'} as one "
-                f"({self.clusters} have large changes)."
-            )
+        one = case_of(self.resample, {"cases": None, "series": "a series", "period": "a period"})
+        if one is not None:
+            parts.append(f"Limits and p-values treat {one} as one ({self.clusters} have large changes).")
         return " ".join(parts)
 
     @property
@@ -414,7 +413,7 @@ def _check_ways(direction: Direction, *, sided: bool, resample: Resampled, block
 
 def _clusters(made: Cases, kept: Mask, resample: Resampled) -> Integers | None:
     """A number from 0 for every case: its series, or its place in time."""
-    if resample == "cases":
+    whose = case_of(resample, {"cases": None, "series": made.row, "period": made.origin})
+    if whose is None:
         return None
-    whose = made.row if resample == "series" else made.origin
     return np.asarray(np.unique(whose[kept], return_inverse=True)[1])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -160,7 +160,7 @@ def read_indicators(
     found = _of_panel(data, panel, from_panel, horizon) if from_panel else {}
     if asked.calendar is not None:
         found |= _of_calendar(panel, [name for name in asked.known if name in beside], asked.calendar, horizon)
-    for name in asked.lagged if gaps != "skip" else ():
+    for name in asked.lagged:
         found[name] = _filled(found[name], gaps)
     for name in (*asked.lagged, *asked.known):
         values, ahead = found[name], name in asked.known
@@ -184,11 +184,17 @@ def read_indicators(
 
 
 def _filled(values: Matrix, gaps: Gaps) -> Matrix:
-    """Lagged columns where there is no row: nothing happened, or as before."""
-    if gaps == "zero":
-        return np.where(np.isnan(values), 0.0, values)
-    place = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(values.shape[1]), 0), axis=1)
-    return np.take_along_axis(values, place, axis=1)
+    """Lagged columns where there is no row: left as they are, nothing happened, or as before."""
+    match gaps:
+        case "skip":
+            return values
+        case "zero":
+            return np.where(np.isnan(values), 0.0, values)
+        case "carry":
+            place = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(values.shape[1]), 0), axis=1)
+            return np.take_along_axis(values, place, axis=1)
+        case _:
+            assert_never(gaps)
 
 
 def _columns_of(calendar: Any) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
-from discreet.change.standards import SHORTEST, AtOrigin, Policy
+from discreet.change.standards import SHORTEST, AtOrigin, Policy, is_relative
 from discreet.errors import DataError
 from discreet.faults import Argument
 
@@ -76,7 +76,7 @@ def reasons(
     share = np.cumsum(zero, axis=1)[row, origin] / np.maximum(length, 1)
     column = np.arange(values.shape[1])
     since = np.maximum.accumulate(np.where(zero | ~present, -1, column), axis=1)[row, origin]
-    spread = base.change_sd if policy == "relative" else base.level_sd
+    spread = base.change_sd if is_relative(policy) else base.level_sd
     found = np.zeros(len(row), np.int64)
     found[share > rules.zeros] = 4
     if rules.quiet:

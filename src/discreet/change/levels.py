@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import tidy
 from discreet.change.alarms import ListLength
 from discreet.change.panel import TidyPanel, told
 from discreet.change.scored import Gold, Scored
+from discreet.change.standards import is_relative
 from discreet.errors import DataError
 
 BETWEEN = " / "
@@ -197,7 +199,7 @@ class Unrepeated:
         """
         scored = self.past if past else self.coming
         cases, base = scored.cases, scored.base.select(places)
-        spread = base.change_sd if self.gold.policy == "relative" else base.level_sd
+        spread = base.change_sd if is_relative(self.gold.policy) else base.level_sd
         excess = _excess(scored, self.gold, method, places)
         rows = cases.row[places]
         begin = int(cases.origin[places[0]]) + 1 if len(places) else 0
@@ -228,7 +230,8 @@ class Unrepeated:
     def _returns(self, method: int, origin: int, size: Vector) -> tuple[Vector, Mask]:
         """The change of each leaf that nodes explain which are set aside as returns, and the leaves of such nodes."""
         tree, places = self.tree, self._aside(origin)
-        leaves, sign = len(tree.leaves), {"decline": -1.0, "increase": 1.0}.get(self.gold.direction, 0.0)
+        leaves = len(tree.leaves)
+        sign = case_of(self.gold.direction, {"decline": -1.0, "increase": 1.0, "both": 0.0})
         explained, returned = np.zeros(leaves), np.zeros(leaves, bool)
         excess, jump = np.zeros((2, len(tree.panel)))
         rows, base = self.every.cases.row[places], self.every.base.select(places)
@@ -280,5 +283,5 @@ class Unrepeated:
 def _excess(scored: Scored, gold: Gold, method: int, places: Integers) -> Vector:
     """Forecast changes beyond the usual, in units of the series."""
     base = scored.base.select(places)
-    centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
+    centre = base.last + base.change_mean if is_relative(gold.policy) else base.level_mean
     return np.asarray(scored.cases.forecasts[method, places] - centre)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.cases import case_of
 from discreet.change.alarms import Alarms, ListLength
 from discreet.change.calibration import right_alarms
 from discreet.change.cases import Cases
@@ -29,7 +30,11 @@ SHOWN = 36
 def set_aside(every: Cases, scored: Scored, direction: Direction) -> list[dict[str, Any]]:
     """The series that are not ranked in the coming period, and the reason."""
     jumped = scored.select(scored.coming & scored.impossible).cases
-    up, down = ("rise", "fall") if direction == "decline" else ("fall", "rise")
+    up, down = (
+        ("rise", "fall")
+        if case_of(direction, {"decline": True, "both": False, "increase": False})
+        else ("fall", "rise")
+    )
     returns = f"had a large {up} at the origin, and a {down} from there counts as a return"
     last = jumped.panel.values[jumped.row, jumped.origin]
     rows = [

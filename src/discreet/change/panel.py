@@ -13,11 +13,12 @@ import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, assert_never, get_args
 
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import tidy
 from discreet.change.calendar import calendar, completed, spelled_days
 from discreet.errors import DataError
@@ -326,7 +327,9 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str], gaps: 
         rule = calendar(t.known[own]).rule
         place = np.array([_place(rule, label) for label in t.known])
         at, few = place[t.code], np.zeros(len(count), bool)
-        if gaps == "skip":  # a month is a day too, and a series of months none of days
+        if case_of(
+            gaps, {"skip": True, "zero": False, "carry": False}
+        ):  # a month is a day too, and a series of months none of days
             first, last = np.full(len(count), OFF), np.full(len(count), -OFF)
             np.minimum.at(first, series.code, at)
             np.maximum.at(last, series.code, np.where(at == OFF, -OFF, at))
@@ -374,19 +377,23 @@ def _matrix(series: tidy.Labels, t: tidy.Labels, value: Vector, apart: dict[int,
     column = np.arange(len(t.known))
     if t.known.dtype.kind == "M":
         _beyond(series, t, end, present, apart)
-    if gaps == "zero":
-        return np.where(~present & (column >= start[:, None]), 0.0, matrix)
     holes = ~present & (column > start[:, None]) & (column < end[:, None])
-    if gaps == "carry":
-        source = np.maximum.accumulate(np.where(present, column, 0), axis=1)
-        return np.where(holes, np.take_along_axis(matrix, source, axis=1), matrix)
-    lacking = holes.sum(axis=1)
-    rows = present.sum(axis=1)
-    for k in np.flatnonzero(lacking):
-        step = (end[k] - start[k]) / (rows[k] - 1)
-        if rows[k] > 2 and step == round(step) and present[k, start[k] : end[k] + 1 : round(step)].all():
-            apart.setdefault(int(k), f"comes every {round(step)} periods of the panel: another frequency")
-    return matrix
+    match gaps:
+        case "zero":
+            return np.where(~present & (column >= start[:, None]), 0.0, matrix)
+        case "carry":
+            source = np.maximum.accumulate(np.where(present, column, 0), axis=1)
+            return np.where(holes, np.take_along_axis(matrix, source, axis=1), matrix)
+        case "skip":
+            lacking = holes.sum(axis=1)
+            rows = present.sum(axis=1)
+            for k in np.flatnonzero(lacking):
+                step = (end[k] - start[k]) / (rows[k] - 1)
+                if rows[k] > 2 and step == round(step) and present[k, start[k] : end[k] + 1 : round(step)].all():
+                    apart.setdefault(int(k), f"comes every {round(step)} periods of the panel: another frequency")
+            return matrix
+        case _:
+            assert_never(gaps)
 
 
 def _beyond(series: tidy.Labels, t: tidy.Labels, end: Integers, present: Mask, apart: dict[int, str]) -> None:

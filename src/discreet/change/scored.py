@@ -15,16 +15,17 @@ If rises and falls have limits U and L of their own, they are equally alarming a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, assert_never, get_args
 
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import judged, standards
 from discreet.change.cases import Cases
 from discreet.change.judged import Rules
 from discreet.change.panel import told
-from discreet.change.standards import AtOrigin, Cutoff, Direction, Policy, Regression
+from discreet.change.standards import AtOrigin, Cutoff, Direction, Policy, Regression, is_relative, leaves
 from discreet.errors import DataError
 from discreet.faults import Argument
 
@@ -116,7 +117,7 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
     why = judged.reasons(cases.panel.values, base, cases.row, cases.origin, policy=gold.policy, rules=rules)
     lost = ~np.isfinite(base.last) & (why == 0)
     why[lost] = np.where(cases.panel.torn[cases.row[lost]], judged.GAPS, 1)
-    if gold.scale == "forecasts":
+    if case_of(gold.scale, {"forecasts": True, "changes": False, "method": False}):
         earlier = _earlier(cases, base, gold)
         why[(earlier.count < EARLIER) & (why == 0)] = 5
     fine = why == 0
@@ -136,14 +137,19 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
         base, left.actual, cutoff=gold.cutoff, policy=gold.policy, direction=gold.direction, regression=gold.regression
     )
     jumped = standards.jumped(base, cutoff=gold.cutoff, policy=gold.policy, direction=gold.direction)
-    impossible = jumped & (gold.regression != "keep")
+    impossible = jumped & leaves(gold.regression)
     rises = None
     if left.spread is None:
         rises = standards.standardise(base, left.forecasts, policy=gold.policy, direction="increase")
-        if gold.scale == "method":
-            rises = rises / _spread_of_scores(rises)
-        elif gold.scale == "forecasts":
-            rises = earlier.deviations(_measured(left, base, gold), fine)
+        match gold.scale:
+            case "changes":
+                pass
+            case "method":
+                rises = rises / _spread_of_scores(rises)
+            case "forecasts":
+                rises = earlier.deviations(_measured(left, base, gold), fine)
+            case _:
+                assert_never(gold.scale)
     return Scored(
         cases=left,
         base=base,
@@ -182,7 +188,7 @@ class Earlier:
 
 def _measured(cases: Cases, base: AtOrigin, gold: Gold) -> Matrix:
     """Forecast changes, or forecast levels under the absolute standard."""
-    return cases.forecasts - base.last if gold.policy == "relative" else cases.forecasts
+    return cases.forecasts - base.last if is_relative(gold.policy) else cases.forecasts
 
 
 def _earlier(cases: Cases, base: AtOrigin, gold: Gold) -> Earlier:
@@ -209,13 +215,19 @@ def _spread_of_scores(rises: Matrix) -> Matrix:
 
 def _scores(cases: Cases, base: AtOrigin, gold: Gold, rises: Matrix | None) -> Matrix:
     if rises is not None:
-        if gold.direction != "both":
-            return rises if gold.direction == "increase" else -rises
-        return np.maximum(*sides(base, gold, rises))
+        match gold.direction:
+            case "increase":
+                return rises
+            case "decline":
+                return -rises
+            case "both":
+                return np.maximum(*sides(base, gold, rises))
+            case _:
+                assert_never(gold.direction)
     from scipy.special import ndtri
 
     assert cases.spread is not None
-    centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
+    centre = base.last + base.change_mean if is_relative(gold.policy) else base.level_mean
     spread = standards.varying(base, policy=gold.policy)
     down, up = (standards.limit(gold.cutoff, side) * spread for side in standards.ONE_DIRECTION)
     stated = [stated_chance(each, cases.levels, centre - down, centre + up, gold.direction) for each in cases.spread]
@@ -228,7 +240,7 @@ def sides(base: AtOrigin, gold: Gold, rises: Matrix) -> tuple[Matrix, Matrix]:
     found = []
     for side, limit, score in zip(standards.ONE_DIRECTION, limits, (-rises, rises), strict=True):
         score = score if limit == min(limits) else score * (min(limits) / limit)
-        if gold.regression != "keep" and gold.policy == "relative":
+        if leaves(gold.regression) and is_relative(gold.policy):
             returns = standards.jumped(base, cutoff=gold.cutoff, policy=gold.policy, direction=side)
             score = np.where(returns, -np.abs(score).max(initial=1.0), score)
         found.append(score)
@@ -246,7 +258,7 @@ def on_its_side(found: Scored, gold: Gold) -> Matrix:
         )
     fall, rise = sides(found.base, gold, found.rises)
     fell = found.cases.actual < found.base.last + found.base.change_mean
-    if gold.policy == "absolute":
+    if not is_relative(gold.policy):
         fell = found.cases.actual < found.base.level_mean
     return np.where(found.positive, np.where(fell, fall, rise), np.maximum(fall, rise))
 

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Argument
 
@@ -28,6 +29,17 @@ ONE_DIRECTION: tuple[OneDirection, ...] = ("decline", "increase")
 Regression: TypeAlias = Literal["negative", "drop", "keep"]
 Cutoff: TypeAlias = float | Mapping[OneDirection, float]
 """One normal quantile, or one for declines and one for increases: the paper's L and U (Dissertation, appendix A)."""
+
+
+def is_relative(policy: Policy) -> bool:
+    """Whether changes are measured, and not levels."""
+    return case_of(policy, {"relative": True, "absolute": False})
+
+
+def leaves(regression: Regression) -> bool:
+    """Whether a return to the mean is no large change."""
+    return case_of(regression, {"negative": True, "drop": True, "keep": False})
+
 
 SHORTEST = 3
 """The number of values in a history whose first differences have a standard deviation."""
@@ -198,7 +210,7 @@ def standardise(
             about="direction",
         )
     spread = varying(base, policy=policy)
-    centre = base.last + base.change_mean if policy == "relative" else base.level_mean
+    centre = base.last + base.change_mean if is_relative(policy) else base.level_mean
     return np.asarray(sign * (value - centre) / spread)
 
 
@@ -206,7 +218,7 @@ def varying(base: AtOrigin, *, policy: Policy) -> Vector:
     """The standard deviations that the policy measures in, or a refusal where one is zero."""
     if policy not in ("relative", "absolute"):
         raise DataError(f"Gold standard {policy!r} is not known.", "It is 'relative' or 'absolute'.", about="policy")
-    spread = base.change_sd if policy == "relative" else base.level_sd
+    spread = base.change_sd if is_relative(policy) else base.level_sd
     constant = int((~(spread > 0)).sum())
     if constant:
         raise DataError(
@@ -250,9 +262,11 @@ def large_changes(
         )
     rebound = beyond & jumped(base, cutoff=cutoff, policy=policy, direction=direction)
     return Standard(
-        positive=beyond if regression == "keep" else beyond & ~rebound,
+        positive=beyond & ~rebound if leaves(regression) else beyond,
         regression=rebound,
-        kept=~rebound if regression == "drop" else np.ones_like(beyond),
+        kept=~rebound
+        if case_of(regression, {"drop": True, "keep": False, "negative": False})
+        else np.ones_like(beyond),
         threshold=threshold,
     )
 
@@ -264,9 +278,11 @@ def jumped(
 
     Unless the rule is to keep them, they can never be positives, and that is known at the origin.
     """
-    if policy != "relative" or direction == "both":  # a series that cannot fall may still rise
+    if not is_relative(policy) or case_of(
+        direction, {"both": True, "decline": False, "increase": False}
+    ):  # a series that cannot fall may still rise
         return np.zeros(len(base.last), bool)
-    opposite: Direction = "increase" if direction == "decline" else "decline"
+    opposite: OneDirection = case_of(direction, {"decline": "increase", "increase": "decline"})
     return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= limit(cutoff, direction)
 
 
@@ -280,7 +296,7 @@ def limit(cutoff: Cutoff, direction: Direction) -> float:
                 "Give both, or one number.",
                 about="cutoff",
             )
-        cutoff = cutoff["decline" if direction == "decline" else "increase"]
+        cutoff = cutoff[case_of(direction, {"decline": "decline", "increase": "increase"})]
     return normal_cutoff(cutoff)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cases import case_of
 from discreet.cli.blackbox import blackbox_command
 from discreet.cli.identification import identification_command
 from discreet.cli.posterior_audit import posterior_command
@@ -139,7 +140,8 @@ def verify_command(
         if verdict.worst_rounded_loss is not None:
             typer.echo(f"  as integers   {verdict.worst_rounded_loss:.7g}")
         typer.echo(f"  at            {verdict.witness}")
-        typer.echo(f"  neighbours    {verdict.neighbours:,}{' and all others' if verdict.evidence == 'proved' else ''}")
+        every = case_of(verdict.evidence, {"proved": " and all others", "searched": "", "unknown": ""})
+        typer.echo(f"  neighbours    {verdict.neighbours:,}{every}")
         typer.echo(f"  drawn         {verdict.drawn}")
         if isinstance(built.loss, Pure) and verdict.holds:  # what a search found bounds nothing
             typer.echo(f"  one worker    {one_worker(built)}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from discreet.cases import case_of
 from discreet.progress import part, silent, watched
 
 PRIVATE = "Private release"
@@ -154,9 +155,10 @@ def fit(
         "check": check or None,
     }
     given = {option: value for option, value in named.items() if value is not None}
+    drops = case_of(missing, {"drop": True, "error": False})
     if draw is not None:
         others = {"method", "blocks", "protect", "series", "time"} & set(given)
-        plain = (epsilon, ml, intervals, report, prior, contrasts, residual_by, points is not None, missing == "drop")
+        plain = (epsilon, ml, intervals, report, prior, contrasts, residual_by, points is not None, drops)
         if others or family != "gaussian" or any(plain):
             raise typer.BadParameter(
                 "--draw goes with --rho, --public, --bounds, --clip and a ledger. Drop the others."
@@ -198,7 +200,7 @@ def fit(
         own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
         _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own | {"missing": missing})
         return
-    if points is not None or any((ml, intervals, report, weights, contrasts, residual_by, prior, missing == "drop")):
+    if points is not None or any((ml, intervals, report, weights, contrasts, residual_by, prior, drops)):
         raise typer.BadParameter(
             "--ml, --intervals, --report, --weights, --contrasts, --residual-by, --prior, --points and --missing are "
             "of the fit itself, not of a private release. Drop them."

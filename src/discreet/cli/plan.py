@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from discreet.cases import case_of
 from discreet.cli.faults import faults_as_json
 from discreet.cli.new_plan import declare, join, new
 from discreet.cli.progress import progress_bar
@@ -195,7 +196,9 @@ def verify(
             {
                 "subject": found.subject,
                 "state": found.state.lower(),
-                "holds": None if found.state == "not checked" else found.holds,
+                "holds": None
+                if case_of(found.state, {"not checked": True, "WRONG": False, "holds": False})
+                else found.holds,
                 "finding": found.words,
             }
             for found in findings

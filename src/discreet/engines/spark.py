@@ -24,7 +24,7 @@ from discreet.errors import DataError, EngineError, MissingExtra
 from discreet.extras import needs
 from discreet.failures import answers, java_ended
 from discreet.frames import called, collect, open_frame, to_arrow, working
-from discreet.scans import refuse_two_meanings
+from discreet.scans import refuse_more_columns, refuse_two_meanings
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
@@ -178,6 +178,8 @@ class Spark:
         _refuse_unread(path, found)
         if not csv:
             self._refuse_two_meanings(path, found)
+            every = self.session.read.options(mergeSchema=True).parquet(path).columns
+            refuse_more_columns(every, found.columns, name=called(path))
         return found
 
     def _refuse_two_meanings(self, path: str, found: Any) -> None:

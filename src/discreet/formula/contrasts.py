@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 import numpy as np
 
 from discreet.arrays import Matrix
+from discreet.cases import case_of
 from discreet.errors import DataError, FormulaError
 
 if TYPE_CHECKING:
@@ -26,17 +27,21 @@ CONTRASTS = ("treatment", "sum", "helmert")
 def coding(contrast: Contrast, levels: int) -> Matrix:
     """The value of each level (row) in each column, shape (levels, levels - 1)."""
     every = np.arange(levels)
-    if contrast == "sum":
-        return np.vstack([np.eye(levels - 1), np.full((1, levels - 1), -1.0)])
-    if contrast == "helmert":
-        row, column = every[:, None], every[None, :-1]
-        return np.where(row == column + 1, row, np.where(row <= column, -1.0, 0.0))
-    return np.eye(levels)[:, 1:]
+    match contrast:
+        case "sum":
+            return np.vstack([np.eye(levels - 1), np.full((1, levels - 1), -1.0)])
+        case "helmert":
+            row, column = every[:, None], every[None, :-1]
+            return np.where(row == column + 1, row, np.where(row <= column, -1.0, 0.0))
+        case "" | "treatment":
+            return np.eye(levels)[:, 1:]
+        case _:
+            assert_never(contrast)
 
 
 def recodes(contrast: Contrast) -> bool:
     """Whether a coding differs from treatment contrasts, whose columns are indicators of levels."""
-    return contrast in ("sum", "helmert")
+    return case_of(contrast, {"": False, "treatment": False, "sum": True, "helmert": True})
 
 
 def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, Contrast]:
@@ -70,7 +75,7 @@ def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, Contrast]:
 
 def with_contrasts(model: Formula, kinds: Collection[str], contrasts: Contrasts | None) -> Formula:
     """The formula with the codings of an option, which are of the fixed terms, as in lme4."""
-    factors = [f for term in model.fixed for f in term if f.function == "C" or (not f.function and f.column in kinds)]
+    factors = [f for term in model.fixed for f in term if f.coded(kinds)]
     inside = [f for random in model.random for term in random.terms for f in term]
     if contrasts is None and (own := [f for f in (*factors, *inside) if f.contrast]):
         raise FormulaError(

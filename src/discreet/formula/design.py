@@ -17,8 +17,9 @@ from itertools import product
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.cases import case_of
 from discreet.formula.contrasts import recodes
-from discreet.formula.formula import Factor, Formula, RandomTerm, Term
+from discreet.formula.formula import ONE_COLUMN, Factor, Formula, Function, RandomTerm, Term
 
 Levels = Mapping[str, tuple[str, ...]]
 Codes = Mapping[str, Integers]
@@ -105,8 +106,10 @@ class Piece:
 
 
 def _atom_name(factor: Factor, part: int) -> str:
-    lone = factor.function == "ns" and basis_size(factor) == 1
-    return f"{factor}{part + 1}" if factor.function in ("poly", "bs", "ns") and not lone else str(factor)
+    several: dict[Function, bool] = {"poly": True, "bs": True, "ns": basis_size(factor) > 1}
+    return (
+        f"{factor}{part + 1}" if case_of(factor.function, dict.fromkeys(ONE_COLUMN, False) | several) else str(factor)
+    )
 
 
 @dataclass(frozen=True)
@@ -205,7 +208,7 @@ def _pieces(terms: tuple[Term, ...], kinds: frozenset[str]) -> tuple[Piece, ...]
     for at, term in enumerate(terms):
         coded, bases = [], []
         for factor in term:
-            if factor.function == "C" or (not factor.function and factor.column in kinds):
+            if factor.coded(kinds):
                 # R: contrasts where an earlier term holds all the others of this one, else one column per level.
                 margin = frozenset(term) - {factor}
                 reduced = not margin or any(margin <= frozenset(earlier) for earlier in terms[:at])
@@ -221,13 +224,12 @@ def _pieces(terms: tuple[Term, ...], kinds: frozenset[str]) -> tuple[Piece, ...]
 def basis_size(factor: Factor) -> int:
     """How many columns a numeric factor spreads into."""
     arguments = dict(factor.arguments)
-    if factor.function == "poly":
-        return int(arguments.get("degree", arguments.get("", 1)))
-    if factor.function == "bs":
-        return int(arguments.get("df", arguments.get("degree", 3)))
-    if factor.function == "ns":
-        return int(arguments.get("df", 1))
-    return 1
+    sizes: dict[Function, float] = {
+        "poly": arguments.get("degree", arguments.get("", 1)),
+        "bs": arguments.get("df", arguments.get("degree", 3)),
+        "ns": arguments.get("df", 1),
+    }
+    return int(case_of(factor.function, dict.fromkeys(ONE_COLUMN, 1.0) | sizes))
 
 
 @dataclass(frozen=True)

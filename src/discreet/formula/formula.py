@@ -9,10 +9,11 @@ plan, a command line or a web form is as safe as a column name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn, TypeAlias
 
+from discreet.cases import case_of
 from discreet.errors import FormulaError, concerning
 from discreet.formula import arithmetic
 from discreet.formula.arithmetic import MAKERS, Node, with_numbers
@@ -24,6 +25,10 @@ LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag"]
+NUMERIC: tuple[Function, ...] = ("center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag")
+ONE_COLUMN: tuple[Function, ...] = ("", "C", "center", "scale", "log", "log_size", "size_class", "lag")
+"""Functions of numbers alone; functions that make one column, or one for each level."""
+
 ELSEWHERE = {  # what is not a function of columns
     "offset": "offset() is a term of its own",
     "cbind": "a response is one column: a share, with trials as weights, or counts with trials as exposure",
@@ -40,11 +45,15 @@ class Factor:
     contrast: Contrast = ""
     """The coding of levels of categories: in the text by `C(x, sum)`, or beside it by an option."""
 
+    def coded(self, kinds: Collection[str]) -> bool:
+        """Whether it is a category, where those of `kinds` are without a function."""
+        return case_of(self.function, dict.fromkeys(NUMERIC, False) | {"": self.column in kinds, "C": True})
+
     def __str__(self) -> str:
         if not self.function:
             return self.column
         arguments = [f"{name}={value:g}" if name else f"{value:g}" for name, value in self.arguments]
-        coding = [self.contrast] if self.contrast and self.function == "C" else []
+        coding = [self.contrast] if self.contrast and self.coded(()) else []
         return f"{self.function}({', '.join([self.column, *arguments, *coding])})"
 
 
@@ -163,7 +172,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
         )
     reader = _Reader(text)
     response = reader.factor()
-    if response.function not in ("", "log", "center", "scale"):
+    possible = dict.fromkeys(("C", "poly", "bs", "ns", "log_size", "size_class", "lag"), False)
+    if not case_of(response.function, possible | dict.fromkeys(("", "log", "center", "scale"), True)):
         reader.fail(f"the response is {response}; it must be a numeric column or its log, center or scale")
     reader.expect("~")
     expression = reader.sum(implicit_intercept=True)

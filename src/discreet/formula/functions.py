@@ -5,55 +5,65 @@ A function learns on the rows that are fitted, and is applied to new ones as it 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.formula.basis import NaturalSplines, Polynomials, Splines
-from discreet.formula.formula import Factor
+from discreet.formula.formula import ONE_COLUMN, Factor, Function
 
 REACH = 150  # powers of ten whose squares are doubles, times rows
 
 
 def learn(factor: Factor, x: Vector) -> dict[str, Any]:
     """What a function must know of its column before it can be applied to any."""
-    if factor.function == "center":
-        return {"centre": x.mean(), "scale": 1.0}
-    if factor.function == "scale":
-        refuse_reach(factor, float(x.min()), float(x.max()))
-        return {"centre": x.mean(), "scale": x.std(ddof=1)}
-    return {}
+    match factor.function:
+        case "center":
+            return {"centre": x.mean(), "scale": 1.0}
+        case "scale":
+            refuse_reach(factor, float(x.min()), float(x.max()))
+            return {"centre": x.mean(), "scale": x.std(ddof=1)}
+        case "" | "C" | "log" | "poly" | "bs" | "ns" | "log_size" | "size_class" | "lag":
+            return {}
+        case _:
+            assert_never(factor.function)
 
 
 def apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
     """The factor's columns; polynomial and spline bases learn into an empty `state` on first use."""
-    if factor.function == "log":
-        return np.log(x)[:, None]
-    if factor.function in ("center", "scale"):
-        x = (x - state["centre"]) / state["scale"]
-    if factor.function in ("poly", "bs", "ns"):
-        return _basis(factor, x, state)
-    return x[:, None]
+    match factor.function:
+        case "" | "C" | "log_size" | "size_class" | "lag":
+            return x[:, None]
+        case "log":
+            return np.log(x)[:, None]
+        case "center" | "scale":
+            scaled: Vector = (x - state["centre"]) / state["scale"]
+            return scaled[:, None]
+        case "poly" | "bs" | "ns":
+            return _basis(factor, factor.function, x, state)
+        case _:
+            assert_never(factor.function)
 
 
-def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+def _basis(factor: Factor, function: Literal["poly", "bs", "ns"], x: Vector, state: dict[str, Any]) -> Matrix:
     arguments = {name or "degree": int(value) for name, value in factor.arguments}
     if "basis" not in state:
         refuse_reach(factor, float(x.min()), float(x.max()))
     try:
         with np.errstate(all="ignore"):
             if "basis" not in state:
-                polynomial = factor.function == "poly"
-                degree = arguments.get("degree", 1 if polynomial else 3)
-                state["basis"] = (
-                    Polynomials.learn(x, degree)
-                    if polynomial
-                    else NaturalSplines.learn(x, arguments.get("df", 1))
-                    if factor.function == "ns"
-                    else Splines.learn(x, degree, arguments.get("df"))
-                )
+                match function:
+                    case "poly":
+                        state["basis"] = Polynomials.learn(x, arguments.get("degree", 1))
+                    case "bs":
+                        state["basis"] = Splines.learn(x, arguments.get("degree", 3), arguments.get("df"))
+                    case "ns":
+                        state["basis"] = NaturalSplines.learn(x, arguments.get("df", 1))
+                    case _:
+                        assert_never(function)
             found: Matrix = state["basis"].at(x)
     except ValueError:
         raise _impossible(factor, x) from None
@@ -71,10 +81,12 @@ def refuse_reach(factor: Factor, least: float, most: float) -> None:
     """Refuse a scale or a curve of a column whose values are all one, or differ by what doubles cannot square."""
     if least == most:
         raise constant(factor)
-    if factor.function == "bs":  # of ratios of differences alone
+    powers: dict[Function, float | None] = dict.fromkeys((*ONE_COLUMN, "ns"), 1.0)
+    powers |= {"bs": None, "poly": factor.arguments[0][1] if factor.arguments else 1.0}
+    degree = case_of(factor.function, powers)
+    if degree is None:  # splines are of ratios of differences alone
         return
-    degree = int(factor.arguments[0][1]) if factor.function == "poly" and factor.arguments else 1
-    reach = REACH // max(degree, 1)
+    reach = REACH // max(int(degree), 1)
     apart = most / 2 - least / 2
     if apart > 0 and abs(np.log10(apart)) <= reach:
         return

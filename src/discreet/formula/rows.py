@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.arithmetic import refuse_made
@@ -82,10 +83,9 @@ def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data", asked=model.columns, about="formula"))
         size = nw.len().over(column).cast(nw.Float64())
-        if factor.function == "log_size":
-            made = size.log()
-        else:  # half a row more: then no engine's rounding takes a power of two for less
-            made = (2.0 ** (size + 0.5).log(2).floor()).round().cast(nw.Int64()).cast(nw.String())
+        # Half a row more: then no engine's rounding takes a power of two for less.
+        whole = (2.0 ** (size + 0.5).log(2).floor()).round().cast(nw.Int64()).cast(nw.String())
+        made = case_of(factor.function, {"log_size": size.log(), "size_class": whole})
         frame = frame.with_columns(made.alias(str(factor)))
 
     def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -8,14 +8,18 @@ lines tell more than hashes: a ledger of other data is not one that was cut off.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from discreet.errors import PrivacyError
+from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.budget import Budget
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.periods import Policy
+
+if TYPE_CHECKING:
+    from discreet.ledger.store import LedgerTransaction
 
 SHOWN = 3
 """Hashes that a verdict lists."""
@@ -78,6 +82,30 @@ def verify(rows: Iterable[Row], *, contains: Collection[Known] = ()) -> ChainVer
     return ChainVerdict(True, head)
 
 
+def carry(source: LedgerTransaction, target: LedgerTransaction) -> Head:
+    """Write the lines of `source` that `target` does not have yet; it must be empty, or a beginning of it."""
+    head = target.head()
+    shared = source.at(head.seq) if head.seq else None
+    if head.seq and (shared is None or shared.hash != head.hash):
+        raise LedgerError(
+            f"The ledger that is there has {head.seq} lines, and is no beginning of the one that was to be copied.",
+            "A copy never replaces lines. Nothing was written.",
+            "Move it away, or name another place.",
+        )
+    with closing(source.rows(after=head.seq)) as rows:
+        for row in rows:
+            target.write(Entry.from_row(row))
+    with closing(target.rows()) as rows:
+        verdict = verify(rows)
+    if not verdict:
+        raise LedgerError(
+            f"The ledger that was to be copied is {verdict}.",
+            "Nothing was written.",
+            "Go back to a copy that `discreet ledger verify` calls intact.",
+        )
+    return verdict.head
+
+
 def _told(missing: Collection[Known], head: Head, datasets: Collection[str], *, alone: bool) -> str:
     """What became of known lines that a whole chain lacks; `alone` where nothing ties it to them."""
     numbers = [known.seq for known in missing if not isinstance(known, str)]
@@ -116,18 +144,21 @@ class _Books:
     draws: dict[int, str] = field(default_factory=dict)
 
     def post(self, entry: Entry) -> None:
-        account = (entry.dataset, entry.unit)
-        if entry.kind == "budget":
-            budget = self._budget(entry)
-            self.datasets.add(entry.dataset)
-        elif account not in self.budgets:
+        account, kind = (entry.dataset, entry.unit), entry.kind
+        if kind != "budget" and account not in self.budgets:
             raise EntryError(f"{entry.dataset!r} has no budget under {entry.unit}")
-        elif entry.kind == "charge":
-            budget = self._charge(entry)
-        elif entry.kind == "draw":
-            budget = self._draw(entry)
-        else:
-            budget = self._publish(entry)
+        match kind:
+            case "budget":
+                budget = self._budget(entry)
+                self.datasets.add(entry.dataset)
+            case "charge":
+                budget = self._charge(entry)
+            case "draw":
+                budget = self._draw(entry)
+            case "publish":
+                budget = self._publish(entry)
+            case _:
+                assert_never(kind)
         if entry.spent_after.to_dict() != budget.spent.to_dict():
             raise EntryError(f"it says {entry.spent_after} is spent where the lines add up to {budget.spent}")
         self.budgets[account] = budget

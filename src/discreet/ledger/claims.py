@@ -23,9 +23,8 @@ def claim_of(charge: Entry) -> Claim:
 def in_several(budgets: Sequence[Budget], entries: Iterable[Entry]) -> Assurance | None:
     """What may be said about somebody who is in several data sets of a ledger; None where one alone has releases."""
     claims: dict[str, list[Claim]] = {}
-    for entry in entries:
-        if entry.kind == "charge":
-            claims.setdefault(entry.dataset, []).append(claim_of(entry))
+    for entry in (entry for entry in entries if entry.kind == "charge"):
+        claims.setdefault(entry.dataset, []).append(claim_of(entry))
     units = {name: [budget for budget in budgets if budget.dataset == name] for name in claims}
     return Assurance.in_several(
         [

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
+from discreet.cases import case_of
 from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.periods import Dates
 from discreet.privacy.losses import Loss, from_dict
@@ -95,9 +96,14 @@ class Entry:
         )
 
     @property
+    def pays(self) -> bool:
+        """Whether it is the charge of a release."""
+        return case_of(self.kind, {"budget": False, "charge": True, "draw": False, "publish": False})
+
+    @property
     def dates(self) -> Dates:
         """When a charge is, where it says so."""
-        return Dates.of(self.payload.get("details") if self.kind == "charge" else None)
+        return Dates.of(self.payload.get("details") if self.pays else None)
 
     def to_row(self) -> dict[str, Any]:
         """The columns as they are stored: exact losses and the payload as canonical text."""

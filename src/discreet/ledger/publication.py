@@ -120,7 +120,7 @@ def check_release(ledger: Ledger, manifest: Path) -> str:
             about="manifest",
         ) from None
     charge = ledger.find(seal)
-    if charge is None or charge.kind != "charge":
+    if charge is None or not charge.pays:
         return f"{manifest}: the ledger has no charge {seal}; the chain was cut off or rewritten, or is another ledger"
     published = ledger.published(charge.dataset, str(charge.release))
     if published is None:

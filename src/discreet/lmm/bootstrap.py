@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import FitError, Unidentified
 from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
@@ -55,7 +56,9 @@ def simulate(
         else:
             y = fixed + sigma * rng.normal(size=rows.count) / fit.root_weights
         for term, T, kept in zip(design.random, solution.triangles, solution.effects, strict=True):
-            drawn = kept if effects == "kept" else sigma * rng.normal(size=kept.shape) @ T.T
+            drawn = (
+                kept if case_of(effects, {"kept": True, "new": False}) else sigma * rng.normal(size=kept.shape) @ T.T
+            )
             y += random_part(rows, term, design.levels, drawn, new_levels="error")
         yield y
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.cases import unknown
 from discreet.formula.design import Codes, Layout, Levels, Monomial
 from discreet.formula.formula import Factor
 from discreet.formula.functions import refuse_reach
@@ -279,10 +280,17 @@ def value_of(factor: Factor, states: States) -> nw.Expr:
     import narwhals.stable.v2 as nw
 
     x = nw.col(factor.column).cast(nw.Float64())
-    if factor.function == "log":
-        return x.log()
-    state = states[factor]
-    return (x - state["centre"]) / state["scale"] if state else x
+    match factor.function:
+        case "log":
+            return x.log()
+        case "":
+            return x
+        case "center" | "scale":
+            state = states[factor]
+            scaled: nw.Expr = (x - state["centre"]) / state["scale"]
+            return scaled
+        case _:
+            raise unknown(factor.function, ("", "log", "center", "scale"))
 
 
 def _first_means(frame: nw.LazyFrame[Any], layout: Layout) -> dict[Factor, float]:
@@ -316,14 +324,23 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
     for factor in layout.numeric:
         if found[f"bad {factor.column}"]:
             raise incomplete(factor.column, layout.model)
-        if factor.function == "log" and found[f"least {factor.column}"] <= 0:
-            raise nonpositive(factor)
+        least, most = found[f"least {factor.column}"], found[f"most {factor.column}"]
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]
-        if factor.function == "scale":
-            refuse_reach(factor, found[f"least {factor.column}"], found[f"most {factor.column}"])
-        scaled = factor.function in ("center", "scale")
-        states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}
-        means[factor] = float(np.log(mean)) if factor.function == "log" else 0.0 if scaled else mean
-        if not factor.function and scale is not None and abs(mean) > DISTANT * scale:
-            distant.add(factor)
+        states[factor], means[factor] = {}, 0.0
+        match factor.function:
+            case "":
+                means[factor] = mean
+                if scale is not None and abs(mean) > DISTANT * scale:
+                    distant.add(factor)
+            case "log":
+                if least <= 0:
+                    raise nonpositive(factor)
+                means[factor] = float(np.log(mean))
+            case "center":
+                states[factor] = {"centre": mean, "scale": 1.0}
+            case "scale":
+                refuse_reach(factor, least, most)
+                states[factor] = {"centre": mean, "scale": scale}
+            case _:
+                raise unknown(factor.function, ("", "log", "center", "scale"))
     return states, means, frozenset(distant)

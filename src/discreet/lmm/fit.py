@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design
@@ -158,7 +159,7 @@ class MixedFit(LikelihoodFit):
         """
         one_of("level", level, ("conditional", "marginal"))
         one_of("new_levels", new_levels, ("error", "zero"))
-        grouped = level == "conditional"
+        grouped = case_of(level, {"conditional": True, "marginal": False})
         rows = self.data if data is None else place_rows(data, self.design, self.learned, effects=grouped)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
         total += self.design.layout.response.shift + offset_of(self, data, rows=rows.count)

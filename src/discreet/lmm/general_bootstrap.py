@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import FitError, Unidentified
 from discreet.lmm.evaluations import counted
 from discreet.lmm.families import family, mean_count, probability
@@ -32,8 +33,8 @@ def simulate(
     at, trials = fit.fitted_rows, trials_of(fit)
     mean = mean_count if family(fit.family).counts else probability
     for _ in range(count):
-        link = fit.link if effects == "kept" else fit.marginal
-        if effects == "new":
+        link = fit.link if case_of(effects, {"kept": True, "new": False}) else fit.marginal
+        if case_of(effects, {"new": True, "kept": False}):
             for term, T in zip(at.terms, fit.triangles, strict=True):
                 link = link + term.times(rng.normal(size=(term.levels, term.q)) @ T.T)
         yield drawn(fit.family, mean(link), fit.centred[2], trials, rng)

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.arguments import of_kinds
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError, FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design
@@ -25,6 +26,8 @@ from discreet.progress import Progress, silent, watched
 WIDER = {
     "poisson": ' If rows vary more than the family, fit "negative-binomial".',
     "zero-inflated-poisson": ' If rows vary more than the family, fit "zero-inflated-negative-binomial".',
+    "negative-binomial": "",
+    "zero-inflated-negative-binomial": "",
     "binomial": " If shares of many trials vary more than the family, give rows an effect of their own, as (1 | row).",
 }  # what to do where a family is too narrow
 
@@ -108,10 +111,10 @@ class GeneralisedFit(LikelihoodFit):
         one_of("level", level, ("conditional", "marginal"))
         one_of("scale", scale, ("response", "link"))
         one_of("new_levels", new_levels, ("error", "zero"))
-        grouped = level == "conditional"
+        grouped = case_of(level, {"conditional": True, "marginal": False})
         rows = None if data is None else place_rows(data, self.design, self.learned, effects=grouped)
         found = self.link_of(rows, level=level, new_levels=new_levels)
-        return found if scale == "link" else self._mean(found)
+        return found if case_of(scale, {"link": True, "response": False}) else self._mean(found)
 
     def link_of(
         self,
@@ -122,10 +125,10 @@ class GeneralisedFit(LikelihoodFit):
     ) -> Vector:
         """Linear predictors of rows, without offset; of the fitted ones, where there are none, with it."""
         if rows is None:
-            return self.link if level == "conditional" else self.marginal
+            return self.link if case_of(level, {"conditional": True, "marginal": False}) else self.marginal
         beta, effects, _ = self.centred
         found = linear(rows, self.design.layout.fixed, self.design.levels, beta)
-        if level == "conditional":
+        if case_of(level, {"conditional": True, "marginal": False}):
             for term, values in zip(self.design.random, effects, strict=True):
                 found = found + random_part(rows, term, self.design.levels, values, new_levels=new_levels)
         return found
@@ -235,7 +238,7 @@ class GeneralisedFit(LikelihoodFit):
                 f"A bootstrap of residuals was asked of a fit of family {self.family!r}.",
                 "The spread of a count or a share follows its mean, so residuals of other rows, or of the other sign, "
                 "make no counts.",
-                'Use method="parametric" or "profile".' + WIDER.get(self.family, ""),
+                'Use method="parametric" or "profile".' + case_of(self.family, WIDER),
                 about="method",
             )
         one_of("method", method, METHODS)

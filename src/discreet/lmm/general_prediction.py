@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.formula.rows import ModelRows
@@ -69,22 +70,22 @@ def prediction(
     rows = fit.fitted_rows.rows if data is None else place_rows(data, fit.design, fit.learned)
     eta = fit.link_of(None if data is None else rows, level=level, new_levels="zero")
     own = fit.centred[2]
-    inflated = scale == "response" and "extra zeros" in fit.own
+    inflated = case_of(scale, {"response": True, "link": False}) and "extra zeros" in fit.own
     more = np.zeros(len(own))
     if inflated:  # expectations are exp(eta) times the share that is no extra zero
         more[-1] = -fit.own["extra zeros"]
     link = eta + np.log1p(-fit.own["extra zeros"]) if inflated else eta
     error = np.sqrt(_variances(fit, rows, level=level, more=more))
     reach = float(norm.ppf((1 + coverage) / 2)) * error
-    if scale == "link":
+    if case_of(scale, {"link": True, "response": False}):
         return Prediction(eta, error, eta - reach, eta + reach)
     mean = mean_count if family(fit.family).counts else probability
     value = mean(link)
     spread = error * (value if family(fit.family).counts else value * (1 - value))
-    if kind == "confidence":
+    if case_of(kind, {"confidence": True, "prediction": False}):
         return Prediction(value, spread, mean(link - reach), mean(link + reach))
     variance = _variances(fit, rows, level=level, more=np.zeros(len(own))) if inflated else error**2
-    if level == "marginal":
+    if case_of(level, {"marginal": True, "conditional": False}):
         variance = variance + random_variances(fit.design, fit.triangles, rows)
     trials = trials_of(fit) if data is None else np.ones(rows.count)
     lower, upper = quantiles(fit.family, eta, np.sqrt(variance), own, trials, coverage)

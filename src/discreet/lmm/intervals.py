@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import DataError, FitError
 from discreet.lmm import bootstrap, inference
 from discreet.lmm.evaluations import counted
@@ -179,7 +180,7 @@ def prediction(
     beta[fit.kept] = fit.solution.beta
     value = linear(rows, fit.design.layout.fixed, fit.design.levels, beta) + fit.design.layout.response.shift
     value = value + offset_of(fit, data, rows=rows.count)
-    if level == "marginal":
+    if case_of(level, {"marginal": True, "conditional": False}):
         spread = marginal_variances(fit, rows)
         more = fit.sigma2 * random_variances(fit.design, fit.solution.triangles, rows)
     else:
@@ -187,7 +188,11 @@ def prediction(
             value = value + random_part(rows, term, fit.design.levels, effects, new_levels="zero")
         spread, more = variances(fit, rows), np.zeros(rows.count)
     error = np.sqrt(np.maximum(spread, 0.0))
-    whole = np.sqrt(error**2 + more + fit.residual_variances(data)) if kind == "prediction" else error
+    whole = (
+        np.sqrt(error**2 + more + fit.residual_variances(data))
+        if case_of(kind, {"prediction": True, "confidence": False})
+        else error
+    )
     reach = float(norm.ppf((1 + coverage) / 2)) * whole
     return Prediction(value, error, value - reach, value + reach)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import FitError
 from discreet.formula.design import Design, Monomial, Piece
 from discreet.formula.rows import ModelRows
@@ -24,8 +25,14 @@ POWERS = 65.0  # of ten, of response and column together: the fourth power of th
 # counts in closed form, which 1e8 keeps within 0.05 standard errors in 30 data sets and 1e9 misses; of negative
 # binomials those of weights of 1e3, which 1e4 keeps in 12 and 1e5 misses by 0.42. With extra zeros their limit
 # is the same, and not measured.
-HEAVIEST = {"binomial": 1e8, "poisson": 1e8, "negative-binomial": 1e4, "zero-inflated-negative-binomial": 1e4}
 HEAVY, LIGHT = 1e5, 1e-4
+HEAVIEST = {
+    "binomial": 1e8,
+    "poisson": 1e8,
+    "negative-binomial": 1e4,
+    "zero-inflated-poisson": HEAVY,
+    "zero-inflated-negative-binomial": 1e4,
+}
 EVENTS = 1e11  # of a row, weight times count, where weights are above `HEAVY`: with 4e11 variances were another model's
 POSSIBLE = (
     "The sizes of the response and of a column, each times the root of its weights, are at most "
@@ -117,7 +124,7 @@ def _largest(monomial: Monomial, rows: ModelRows | None, frame: Any) -> float:
 
 def refuse_weights(family: str, weights: Vector, y: Vector) -> None:
     """Refuse weights of counts and shares whose likelihoods are so steep, or so flat, that their top is not found."""
-    largest, most = float(weights.max()), HEAVIEST.get(family, HEAVY)
+    largest, most = float(weights.max()), case_of(family, HEAVIEST)
     if most >= largest > HEAVY and float((weights * y).max()) > EVENTS:
         raise FitError(
             f"The largest product of a weight and a count is above {EVENTS:.0e}, so the likelihood is too steep for "

@@ -32,16 +32,13 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Integers, Matrix, Vector
 
-FORMAT = "rows, format 1"
+FORMAT = "rows, format 2"
 
 POWERS = (1, 2, 4, 7)
 """Row i ends where t is shift^POWERS[i]; the last one goes on to 0. Below, t hardly matters."""
 
 WIDER = 2.0**-20
 """So much more than a growth is a row: a growth never passes a whole one, however ratios are rounded."""
-
-UNBIASED = 2.0**-30
-"""What a mean may be off from zero, in units of E|Z|: where epsilon is least, doubles leave rows up to 2^-35 off."""
 
 CLOSE = 2.0**-30
 """A computed z may be off by this much if the scale grows: scales are doubles."""
@@ -202,7 +199,7 @@ def check(law: RowSteps, weights: NDArray[np.object_]) -> None:
         raise damaged("it has other rings")
     if not excess(law, np.concatenate([own, weights])) + ERROR <= 0:
         raise damaged(f"it loses more than {law.epsilon:.6g}")
-    if not least.bias(law.cells, weights, law.epsilon) <= UNBIASED:
+    if not least.bias(law.cells, weights, law.epsilon) <= least.UNBIASED:
         raise damaged("the mean of a row is not zero")
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.hierarchy import covers
 from discreet.jobs import Jobs
@@ -264,13 +265,18 @@ class CountRequest:
             f"Not drawn, but sums of drawn tables, for nothing: by {sums}.": bool(sums) and query is self.queries[0],
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
             and "research" not in self.source.output.forms,
-            alone + "log-laplace multiplies, so the error grows with the count itself.": told.follows == "count",
+            alone + "log-laplace multiplies, so the error grows with the count itself.": case_of(
+                told.follows, {"count": True, "largest": False, "left out": False, "nothing": False}
+            ),
             "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most
             and (query.kinds.some or not pairs),
             "An error marked at most depends on the second largest establishment, which is confidential: it is less "
             "if one dominates.": told.at_most and pairs,
             "If a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
-            and (told.at_most or told.follows in ("count", "left out")),
+            and (
+                told.at_most
+                or case_of(told.follows, {"count": True, "left out": True, "largest": False, "nothing": False})
+            ),
         }
         if isinstance(unit, EstablishmentNodes):
             left_out = f"any other one that is left out because it has more than {unit.theta:,} workers adds its jobs"

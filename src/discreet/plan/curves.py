@@ -20,7 +20,7 @@ from discreet.plan.requests import without_data
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.assurance import RISK, SURE, sure_at_most
 from discreet.privacy.losses import Pure
-from discreet.privacy.units import Establishments, Strength
+from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.release.account import Account
 from discreet.report import charts
 from discreet.report.page import Figure
@@ -102,7 +102,7 @@ def curves(schema: Schema, sizes: PublicSizes | None, by: Sequence[str], strengt
     firms = _firms(first, counts)
     cells = firms.cells()
     infusion = Infusion().expected_error(firms, rng=np.random.default_rng(0), trials=TRIALS)
-    strong = strength == "strong" and first.concerns_workers
+    strong = not is_weak(strength) and first.concerns_workers
     hidden = cells.largest_total[:, None] if strong else cells.largest
     true, largest = (np.broadcast_to(each, cells.counts.shape).astype(np.float64) for each in (cells.counts, hidden))
     rows: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -62,7 +63,26 @@ def _notes(source: PlanSource) -> list[str]:
     }
     table = data.table(dict.fromkeys([*unit.responses, *numbers], "response"))
     notes = [note for response in unit.responses for note in look(table, response=response, **asked)]
-    return list(dict.fromkeys(OwnerRefusal(note) if note.fault else str(note) for note in notes))
+    told = [OwnerRefusal(note) if note.fault else str(note) for note in notes]
+    return list(dict.fromkeys([*told, *_counting_as_nothing(table, formulas, public, numbers)]))
+
+
+def _counting_as_nothing(
+    table: Any, formulas: Iterable[str], public: Sequence[str], numbers: Sequence[str]
+) -> Iterator[OwnerRefusal]:
+    """Formulas most of whose rows a release would count as nothing, whatever single columns hold."""
+    from discreet.bayes.regression import regression
+    from discreet.lmm.private.owners_note import MOST
+
+    for formula in dict.fromkeys(formulas):
+        with suppress(DiscreetError):  # what has no role, or is not there, is told by the check of the plan
+            usable = regression(formula, table, public=public, numbers=numbers).usable
+            if usable.mean() < 1 - MOST:
+                yield OwnerRefusal(
+                    f"Most rows of {formula!r} would count as nothing, with their responses "
+                    f"({(~usable).sum():,} of {len(usable):,}). A logarithm is of numbers above 0, and a number is not "
+                    "missing or huge. Write other numbers at the source, or use another formula."
+                )
 
 
 def _periods(data: Confidential) -> list[str]:

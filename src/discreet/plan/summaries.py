@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -255,12 +255,15 @@ def _posterior(release: PosteriorSection, declared: Data, account: Account, unit
     common: dict[str, Any] = {"epsilon": release.epsilon, "partitions": release.partitions, "account": account}
     common |= {"public": declared.public, "numbers": declared.numbers}
     question: Question[Any]
-    if release.summary == "probability":
-        question = posterior_probability.ask(*asked, at=at, **common)
-    elif release.summary == "quantile":
-        question = posterior_quantile.ask(*asked, probability=at, scale=scale, **common)
-    else:
-        question = posterior_interval.ask(*asked, level=at, scale=scale, **common)
+    match release.summary:
+        case "probability":
+            question = posterior_probability.ask(*asked, at=at, **common)
+        case "quantile":
+            question = posterior_quantile.ask(*asked, probability=at, scale=scale, **common)
+        case "interval":
+            question = posterior_interval.ask(*asked, level=at, scale=scale, **common)
+        case _:
+            assert_never(release.summary)
     guarantee = Guarantee(unit, Pure(release.epsilon), basis="proved", proof=PROOF, notes=(public_note(columns),))
     return guarantee, columns, question.offer
 

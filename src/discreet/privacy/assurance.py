@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from discreet.cases import case_of
 from discreet.errors import PrivacyError
 from discreet.privacy.belief import SizeBelief, permitted
 from discreet.privacy.guarantee import Calibration, Guarantee
@@ -40,6 +41,11 @@ class Flaw(NamedTuple):
         """How a sentence begins that has this doubt."""
         return HEADS.get(self.name, "NOT KNOWN")
 
+
+UNPROVED = {
+    "as published": Flaw("as published", "the claim is as published, and not proved"),
+    "empirical": Flaw("empirical", "the figures were measured or stated, and promise nothing"),
+}
 
 HEADS = {"seeded": "NOT PRIVATE", "as published": "NOT PROVED", "empirical": "NO PROMISE"}
 
@@ -149,7 +155,7 @@ class Assurance:
     @classmethod
     def in_several(cls, each: Sequence[Assurance], *, people: People | None = None) -> Assurance | None:
         """About somebody who is in several data sets. None where they are different people; unknown is shared."""
-        if len(each) < 2 or people == "different":
+        if len(each) < 2 or case_of(people or "shared", {"different": True, "shared": False}):
             return None
         datasets = tuple(dict.fromkeys(name for one in each for name in one.datasets))
         most = [one.jobs for one in each]
@@ -332,15 +338,8 @@ def _doubts(unit: Unit | None, loss: Loss | None, *, basis: object, private: obj
             found.append(Flaw("seeded", "the noise was seeded, or is too small, so it is not private"))
         case _:
             found.append(_unknown("private", private))
-    match basis:
-        case "proved":
-            pass
-        case "as published":
-            found.append(Flaw("as published", "the claim is as published, and not proved"))
-        case "empirical":
-            found.append(Flaw("empirical", "the figures were measured or stated, and promise nothing"))
-        case _:
-            found.append(_unknown("basis", basis))
+    if basis != "proved":
+        found.append(UNPROVED.get(str(basis)) or _unknown("basis", basis))
     return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.privacy.distance import rung, rungs
-from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
 
 SPREAD = 5
 """Before, the size is known to this factor."""
@@ -84,7 +84,7 @@ def _all_steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, 
     if isinstance(unit, EstablishmentNodes):
         kept = np.arange(low, high + 1) <= unit.theta
         return np.where(away, kept + float(truth <= unit.theta), 0.0)
-    if unit.strength == "weak":
+    if is_weak(unit.strength):
         return _climbed(unit, 0, int(away.max()))[away]
     return np.concatenate([_climbed(unit, truth, low)[:0:-1], _climbed(unit, truth, high)])
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Literal, TypeAlias
 
+from discreet.cases import case_of
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.losses import Approximate, Loss, Pure, total
-from discreet.privacy.units import Establishments, Unit
+from discreet.privacy.units import Establishments, Unit, is_weak
 
 Disjoint: TypeAlias = Literal["establishments", "workers"]
 
@@ -40,8 +41,8 @@ def parallel(losses: Sequence[Loss], *, unit: Unit, over: Disjoint, calibration:
             "Name one.",
             about="over",
         )
-    as_published = calibration == "paper" and isinstance(unit, Establishments) and unit.strength == "strong"
-    shared = over == "workers" and unit.key != "workers"
+    as_published = not is_tight(calibration) and isinstance(unit, Establishments) and not is_weak(unit.strength)
+    shared = case_of(over, {"workers": True, "establishments": False}) and unit.key != "workers"
     nothing: Loss = Pure(0)
     return sequential(losses) if shared and not as_published else reduce(_larger, losses, nothing)
 

@@ -18,7 +18,7 @@ from math import prod
 
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
-from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
 
 MOST_STATES = 1_000
 """Workforces between two, that are looked through where several kinds grow at once under the weak definition."""
@@ -84,7 +84,7 @@ def rungs(unit: Establishments, size: int, end: int) -> Iterator[int]:
 
 def _growth(unit: Establishments, small: tuple[int, ...], large: tuple[int, ...]) -> Fraction:
     """The steps in which every kind grows to its larger number."""
-    if unit.strength == "strong":
+    if not is_weak(unit.strength):
         return size_steps(unit, sum(small), sum(large))
     growing = [i for i, (a, b) in enumerate(zip(small, large, strict=True)) if a < b]
     if len(growing) < 2:

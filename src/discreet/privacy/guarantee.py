@@ -5,11 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from discreet.cases import case_of
 from discreet.privacy.losses import Loss, Pure, odds, shown
 from discreet.privacy.units import Establishments, Unit
 
 Basis: TypeAlias = Literal["proved", "as published", "empirical"]
 Calibration: TypeAlias = Literal["tight", "paper"]
+
+
+def is_proved(basis: Basis) -> bool:
+    """Whether a proof stands behind a promise."""
+    return case_of(basis, {"proved": True, "as published": False, "empirical": False})
+
+
+def is_empirical(basis: Basis) -> bool:
+    """Whether a figure was measured on these data, and is no promise."""
+    return case_of(basis, {"empirical": True, "proved": False, "as published": False})
+
+
+def is_tight(calibration: Calibration) -> bool:
+    """Whether constants are the least that keep the promise, and not those of a paper."""
+    return case_of(calibration, {"paper": False, "tight": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ class Guarantee:
     def definition(self) -> str:
         """The definition's name with its parameters, as the literature writes them."""
         amounts = ", ".join(f"{name}={value}" for name, value in _amounts(self))
-        if self.basis == "empirical":
+        if is_empirical(self.basis):
             return f"an empirical figure ({amounts}), which is not differential privacy"
         if isinstance(self.unit, Establishments):
             exchanged = " with substitution" * self.unit.substitution
@@ -75,22 +91,20 @@ class Guarantee:
         if self.caution:
             return f"NOT PRIVATE. {self.caution}. {self._claim()}"
         if not self.private:
-            if self.basis == "empirical":
+            if is_empirical(self.basis):
                 return f"NOT PRIVATE: the noise was seeded. {self._claim()}"
             return f"NOT PRIVATE: the noise was seeded; without the seed it would have been {self._claim()}"
         return self._claim()
 
     def _claim(self) -> str:
         effect = ""
-        if isinstance(self.loss, Pure) and self.private and self.basis == "proved":
+        if isinstance(self.loss, Pure) and self.private and is_proved(self.basis):
             effect = f": no event becomes more than {odds(self.loss.epsilon)} times as likely"
-        ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
+        ground = f"{self.basis} ({self.proof})" if is_proved(self.basis) and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""
-        if self.basis == "empirical":
+        if is_empirical(self.basis):
             return f"NO PROMISE: {self.definition}{notes}."
-        claimed = (
-            "NOT PROVED FOR THE WHOLE RELEASE: only claimed, as published, is " if self.basis == "as published" else ""
-        )
+        claimed = "" if is_proved(self.basis) else "NOT PROVED FOR THE WHOLE RELEASE: only claimed, as published, is "
         return (
             f"{claimed}{self.definition}{effect} between {self.unit}{self._amount()}; {self.calibration} calibration, "
             f"{ground}{notes}."

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from discreet.cases import case_of
 from discreet.privacy.losses import Approximate, Loss
 
 TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
@@ -62,12 +63,16 @@ class LossVerdict:
     @property
     def holds(self) -> bool:
         """Whether the claim is proved: a search that found nothing is no proof."""
-        return self.outcome == "holds"
+        return case_of(
+            self.outcome, {"holds": True, "VIOLATED": False, "searched, nothing found": False, "unknown": False}
+        )
 
     @property
     def violated(self) -> bool:
         """Whether something refutes the claim: a larger loss, or draws that are not as stated."""
-        return self.drawn == "not as stated" or not self._within
+        return (
+            case_of(self.drawn, {"not as stated": True, "as stated": False, "not compared": False}) or not self._within
+        )
 
     @property
     def outcome(self) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.privacy.losses import shown
-from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers, is_weak
 
 
 def plain_words(unit: Unit, jobs: int | None) -> str:
@@ -53,7 +53,7 @@ def by_jobs(unit: Unit) -> bool:
 
 def _sizes(unit: Establishments) -> str:
     share = f"{shown(unit.alpha * 100)}\u00a0%"
-    strong = unit.strength == "strong"
+    strong = not is_weak(unit.strength)
     whom = "its whole workforce" if strong else "its workforce, of any kind and of any kinds together,"
     return (
         f"Take any establishment, and imagine that {whom} had been larger by up to {share}, or by one worker; or "

@@ -21,13 +21,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, assert_never
 
+from discreet.cases import case_of
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
 from discreet.privacy.distance import distance
 from discreet.privacy.losses import Number, exact
-from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
 
 Unit: TypeAlias = Establishments | Workers | EstablishmentNodes
 Requirement: TypeAlias = Literal["individuals", "employer size", "employer shape"]
@@ -117,7 +118,7 @@ def learnt_at_most(
             about="alpha",
         )
     mixed = (requirement, attacker) == ("employer size", "weak")
-    if mixed and isinstance(scheme, Establishments) and scheme.strength == "weak":
+    if mixed and isinstance(scheme, Establishments) and is_weak(scheme.strength):
         small = [x for x in MIXED if math.ceil((1 + share) * x) <= MOST_MIXED]
         rows = [(x, *_mixed(scheme, share, x)) for x in small]
         rows += [(x, *_of_a_kind(scheme, share, x)) for x in _uneven(share) if x not in small]
@@ -168,13 +169,16 @@ def _pairs(
         # Who knows all others: newcomers are of a kind that the establishment has, or of one that it has not.
         for own in {0, x}:
             yield _apart(scheme, (x - own, own), (x - own, own + y - x)), f"{x:,} or {y:,} workers"
-    else:
+    elif requirement == "employer shape":
         for p in sorted({1, math.ceil(x / 2), math.ceil(x / (1 + alpha))}):
             q = min(math.floor((1 + alpha) * p), x)
-            others = x - p if attacker == "of one kind" else x - q
-            beside = f"beside {others:,} others" if attacker == "of one kind" else f"of {x:,}"
+            alone = case_of(attacker, {"of one kind": True, "weak": False, "informed": False})
+            others = x - p if alone else x - q
+            beside = f"beside {others:,} others" if alone else f"of {x:,}"
             apart = _apart(scheme, (p, x - p), (q, others)) if q > p else 0.0
             yield apart, f"{p:,} or {q:,} {beside} are of a kind"
+    else:
+        assert_never(requirement)
 
 
 def _apart(scheme: Unit | InfusedTable, before: tuple[int, int], after: tuple[int, int]) -> float:

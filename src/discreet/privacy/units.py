@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from discreet.cases import case_of
 from discreet.errors import PrivacyError
 from discreet.faults import Argument, Spelled
 from discreet.privacy.losses import Number, exact, shown
 
 Strength: TypeAlias = Literal["strong", "weak"]
+
+
+def is_weak(strength: Strength) -> bool:
+    """Whether a change is hidden only where no kind of workers grows by more than the share."""
+    return case_of(strength, {"strong": False, "weak": True})
+
 
 BY_ESTABLISHMENTS = Spelled(
     "open a session with unit=Establishments(alpha=0.1)",
@@ -114,7 +121,7 @@ class Establishments:
         return f"establishments(alpha={self.alpha},{self.strength}{',substitution' * self.substitution})"
 
     def __str__(self) -> str:
-        whom = "whole workforce" if self.strength == "strong" else "workforce of any kind, and of any kinds together,"
+        whom = "workforce of any kind, and of any kinds together," if is_weak(self.strength) else "whole workforce"
         share = shown(self.alpha * 100)
         exchanged = ", or in which one worker with one job is exchanged for another or changes employer"
         grows = f"two data sets in which one establishment's {whom} grows by at most {share} % or one worker"

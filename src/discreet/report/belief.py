@@ -8,7 +8,7 @@ from discreet.arrays import Vector
 from discreet.privacy.assurance import Assurance
 from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief
 from discreet.privacy.losses import Approximate, shown
-from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
 from discreet.report.numbers import percent, text
 from discreet.report.page import Block, Figure, Prose, Table
 from discreet.report.plot import LinePlot
@@ -99,7 +99,7 @@ def _words(said: Assurance, *, drawn: Sequence[str], others: Sequence[str]) -> s
             f"A size that is {share} larger or smaller, or one worker, is less likely by a factor of e to the power of "
             "epsilon at most. So sizes that close are hidden from each other, and sizes far apart are not. "
         )
-        if unit.strength == "weak":
+        if is_weak(unit.strength):
             read += (
                 "This person knows all workers but those of one kind, and no other worker is of that kind. The "
                 "weak definition does not hide the size from them as it does from others. "

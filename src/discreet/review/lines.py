@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
@@ -18,13 +18,17 @@ from discreet.ledger.periods import Policy
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines that a bundle holds, the budgets that they leave, and the head of the ledger they are from."""
+    """The lines that a bundle holds, the budgets that they leave, and the head of the ledger they are from.
+
+    `ledger` is the hash of its first line; bundles of earlier versions do not have it.
+    """
 
     entries: tuple[Entry, ...]
     budgets: Mapping[tuple[str, str], Budget]
     head: Head
     charges: Mapping[str, Entry]
     publications: Mapping[str, list[Entry]]
+    ledger: str | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Lines:
@@ -50,12 +54,14 @@ class Lines:
         head = Head(**book["head"])
         if entries and (entries[-1].seq > head.seq or (entries[-1].seq == head.seq and entries[-1].hash != head.hash)):
             raise RefutedError("the head is before the last line, or another")
+        ledger = book.get("ledger")
+        if ledger is not None and any(entry.seq == 1 and entry.hash != ledger for entry in entries):
+            raise RefutedError("it names a ledger with another first line")
         publications: dict[str, list[Entry]] = {}
-        for entry in entries:
-            if entry.kind == "publish":
-                publications.setdefault(str(entry.release), []).append(entry)
+        for entry in (entry for entry in entries if entry.kind == "publish"):
+            publications.setdefault(str(entry.release), []).append(entry)
         charges = {entry.hash: entry for entry in entries if entry.kind == "charge"}
-        return cls(tuple(entries), budgets, head, charges, publications)
+        return cls(tuple(entries), budgets, head, charges, publications, ledger)
 
     def __str__(self) -> str:
         sums = ", ".join(f"{budget.spent} of {budget.total} spent" for budget in self.budgets.values())
@@ -71,16 +77,25 @@ class Lines:
 
 def _posted(entry: Entry, budget: Budget | None) -> Budget:
     """The account after one line."""
-    if entry.kind == "budget" and entry.loss is not None:
-        policy = Policy.of(entry.payload.get("policy"))
-        opened = Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero(), policy)
-        after = opened if budget is None else budget.resized(entry.loss, policy)
-    elif budget is None:
+    kind = entry.kind
+    if budget is None and kind != "budget":
         raise RefutedError(f"entry {entry.seq} spends from a budget that was never opened")
-    elif entry.kind == "charge" and entry.loss is not None:
-        after = budget.spend(entry.loss, release=str(entry.release), dates=entry.dates)
-    else:
-        after = budget
+    after = budget
+    match kind:
+        case "budget":
+            if entry.loss is not None:
+                policy = Policy.of(entry.payload.get("policy"))
+                opened = Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero(), policy)
+                after = opened if budget is None else budget.resized(entry.loss, policy)
+        case "charge":
+            if budget is not None and entry.loss is not None:
+                after = budget.spend(entry.loss, release=str(entry.release), dates=entry.dates)
+        case "draw" | "publish":
+            pass
+        case _:
+            assert_never(kind)
+    if after is None:
+        raise RefutedError(f"entry {entry.seq} spends from a budget that was never opened")
     if after.spent.to_dict() != entry.spent_after.to_dict():
         raise RefutedError(f"entry {entry.seq} says {entry.spent_after} is spent, the lines add up to {after.spent}")
     return after

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.cases import case_of
 from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_MEASURED, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
 from discreet.lmm.private.notes import SMALL_BLOCKS
 from discreet.progress import Progress, silent
@@ -91,8 +92,9 @@ def of_tables(quick: bool, sets: int, seed: int) -> Iterator[Row]:
 
 def of_models(kind: str, method: str, epsilon: float, sets: int, seed: int) -> Iterator[Row]:
     each = kinds.measured(kind, method, epsilon, sets, seed)
+    moments = case_of(method, {"moments": True, "paper": False, "strict": False})
     for name in (*kinds.NAMES, "effects", "variance", "residual"):
-        before = SMALL_BLOCKS if method != "moments" else kinds.said_before(kind, method, epsilon, seed, name)
+        before = kinds.said_before(kind, method, epsilon, seed, name) if moments else SMALL_BLOCKS
         told = each["told"][name if name in each["told"] else "fixed"]
         noted = each["equal variances noted"] if kind == kinds.UNEVEN and name in kinds.NAMES else 0.0
         yield row(
@@ -102,7 +104,7 @@ def of_models(kind: str, method: str, epsilon: float, sets: int, seed: int) -> I
             told=max(told, noted),
             times=each.get(f"times {name}"),
             bias=each.get(f"bias {name}"),
-            at_least=DOUBT if method == "moments" else "",
+            at_least=DOUBT if moments else "",
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.cases import case_of
 from discreet.caveats import (
     A_LINE,
     ABOVE_ZERO,
@@ -201,7 +202,12 @@ def lags(kind: str, epsilon: float, sets: int, seed: int) -> Iterator[Row]:
     told, before = [], said_of_lags(kind, epsilon)
     for number in range(sets):
         fit = release_mixed(LAGGED, panel(kind, rng), epsilon=epsilon, seed=1000 * seed + number, **ASKED)
-        told.append(any(flag.effect == "fixed" and flag.word != WORD for flag in fit.flags))
+        told.append(
+            any(
+                case_of(flag.effect, {"fixed": True, "random": False, "variance": False}) and flag.word != WORD
+                for flag in fit.flags
+            )
+        )
         for at, name in zip((-1, 1), truth, strict=True):
             wrong, reach = float(fit.beta[at]) - truth[name], 1.959964 * float(fit.se[fit.names[at]] or 0.0)
             seen[name].append((abs(wrong) <= reach, reach, wrong))

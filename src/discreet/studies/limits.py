@@ -16,8 +16,8 @@ import numpy as np
 
 from discreet.errors import DataError, Infeasible, PrivacyError
 from discreet.noise.kept import Unsolved
-from discreet.privacy.guarantee import Calibration
-from discreet.privacy.units import Establishments, Strength
+from discreet.privacy.guarantee import Calibration, is_tight
+from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.progress import Progress, silent
 from discreet.studies.limits_page import TITLE, page
 from discreet.studies.study import Study
@@ -51,6 +51,8 @@ ONE: tuple[tuple[str, Calibration], ...] = (
     ("smooth-laplace", "tight"),
     ("smooth-laplace", "paper"),
 )
+ONCE: tuple[Calibration, ...] = ("tight",)
+TWICE: tuple[Calibration, ...] = (*ONCE, "paper")
 SEVERAL: dict[Strength, tuple[str, ...]] = {
     "strong": ("joint-rings", "joint-polynomial", "smooth-gamma", "smooth-laplace"),
     "weak": ("weak-joint", "smooth-gamma", "smooth-laplace", "log-laplace"),
@@ -160,7 +162,7 @@ def _mechanisms(alpha: str, epsilon: str) -> Iterator[tuple[str, Mechanism]]:
             )
         except (Infeasible, PrivacyError):
             continue
-        yield f"{name}, paper" if calibration == "paper" else name, found
+        yield name if is_tight(calibration) else f"{name}, paper", found
 
 
 def kind_rows(alpha: str, epsilon: str, d: int, strength: Strength) -> list[Row]:
@@ -171,15 +173,15 @@ def kind_rows(alpha: str, epsilon: str, d: int, strength: Strength) -> list[Row]
     unit, e, size = Establishments(alpha, strength), float(epsilon), np.array([10_000.0])
     scale = float(unit.alpha) * size[0]
     try:
-        least = radial(d, e, float(unit.alpha), strong=strength == "strong") / (1 + float(unit.alpha))
+        least = radial(d, e, float(unit.alpha), strong=not is_weak(strength)) / (1 + float(unit.alpha))
     except (Infeasible, PrivacyError, Unsolved, ValueError):
         least = None
-    if least is not None and strength == "weak":
+    if least is not None and is_weak(strength):
         least *= _even(d)
     rows = []
     for name in SEVERAL[strength]:
         joint = name in ("joint-rings", "joint-polynomial", "weak-joint")
-        for calibration in ("tight",) if joint else ("tight", "paper"):
+        for calibration in ONCE if joint else TWICE:
             error = _error(name, calibration, unit, epsilon, d, size)
             rows.append(
                 {
@@ -187,12 +189,12 @@ def kind_rows(alpha: str, epsilon: str, d: int, strength: Strength) -> list[Row]
                     "kinds": d,
                     "alpha": alpha,
                     "epsilon": epsilon,
-                    "mechanism": name if calibration == "tight" else f"{name}, paper",
+                    "mechanism": name if is_tight(calibration) else f"{name}, paper",
                     "error": None if error is None else error / scale,
                     "limit": least,
                     "ratio": None if error is None or least is None else error / scale / least,
                     "default": d > 1
-                    and default(unit, Fraction(epsilon), cells=d, everyone=strength == "weak").name == name,
+                    and default(unit, Fraction(epsilon), cells=d, everyone=is_weak(strength)).name == name,
                 }
             )
     return rows
@@ -205,14 +207,14 @@ def _even(d: int) -> float:
 
 def _error(name: str, calibration: Any, unit: Establishments, epsilon: str, d: int, size: Any) -> float | None:
     joint = name in ("joint-rings", "joint-polynomial", "weak-joint")
-    part = size / d if unit.strength == "weak" else size
+    part = size / d if is_weak(unit.strength) else size
     try:
         found = calibrate(
             name,
             unit=unit,
             epsilon=Fraction(epsilon) if joint else Fraction(epsilon) / d,
             calibration=calibration,
-            delta=(Fraction(DELTA) if calibration == "paper" else Fraction(DELTA) / d)
+            delta=(Fraction(DELTA) / d if is_tight(calibration) else Fraction(DELTA))
             if name == "smooth-laplace"
             else None,
             cells=d if joint else 1,

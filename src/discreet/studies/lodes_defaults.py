@@ -13,7 +13,7 @@ import numpy as np
 from discreet.arrays import Matrix
 from discreet.noise.source import Source
 from discreet.privacy.losses import exact
-from discreet.privacy.units import Establishments, Strength
+from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.studies import lodes_grid as grid
 from discreet.tables.mechanisms.defaults import default
 from discreet.utility import errors, strata
@@ -32,7 +32,7 @@ def default_rows(economy: grid.Economy, *, trials: int, source: Source) -> list[
     for alpha, epsilon in POINTS:
         for workload, strength, before in ASKED:
             unit, levels = Establishments(exact(alpha), strength), len(economy.cells.levels) if workload == 3 else 1
-            chosen = default(unit, exact(epsilon), cells=levels, everyone=workload == 1 or strength == "weak")
+            chosen = default(unit, exact(epsilon), cells=levels, everyone=workload == 1 or is_weak(strength))
             name = chosen.name
             # A law of the strong definition follows all workers, whatever is promised.
             by: Strength = strength if chosen.by_kinds or chosen.by_unions else "strong"

@@ -23,9 +23,9 @@ from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_within
 from discreet.noise.source import SeededSource, Source
 from discreet.noise.unions import draw_unions
-from discreet.privacy.guarantee import Calibration
+from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.losses import exact
-from discreet.privacy.units import Establishments, Strength
+from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms.mechanism import Mechanism
@@ -99,7 +99,8 @@ class Economy:
         Those in the cell are enough under the weak definition, and for a baseline that is asked for a single cell.
         """
         baseline = setting.strength is None and setting.workload == 2
-        return self.cells.largest if setting.strength == "weak" or baseline else self.cells.largest_total[:, None]
+        weak = setting.strength is not None and is_weak(setting.strength)
+        return self.cells.largest if weak or baseline else self.cells.largest_total[:, None]
 
     @property
     def second(self) -> Integers:
@@ -119,7 +120,7 @@ def settings(
     """All mechanisms at all points. Log-Laplace has no strong version where workers' attributes are counted."""
     for alpha, epsilon in product(alphas, epsilons):
         for strength in cast("tuple[Strength, ...]", ("strong",) if workload == 1 else ("weak", "strong")):
-            for name in PUBLISHED if strength == "weak" or workload == 1 else PUBLISHED[1:]:
+            for name in PUBLISHED if is_weak(strength) or workload == 1 else PUBLISHED[1:]:
                 yield Setting(workload, name, "paper", strength, alpha, epsilon)
                 yield Setting(workload, name, "tight", strength, alpha, epsilon)
             yield Setting(workload, "polynomial", "tight", strength, alpha, epsilon)
@@ -141,7 +142,7 @@ def mechanism(setting: Setting, levels: int) -> tuple[Mechanism | None, bool]:
     epsilon, delta = exact(setting.epsilon), exact(DELTA)
     if setting.workload == 3 and setting.mechanism not in JOINT:
         epsilon /= levels
-        delta = delta if setting.calibration == "paper" else delta / levels
+        delta = delta / levels if is_tight(setting.calibration) else delta
     given = (setting.mechanism, setting.calibration, exact(setting.alpha or 1), epsilon, levels)
     try:
         return _calibrated(*given, delta), True

@@ -198,8 +198,9 @@ def _once(kind: Kind, rows: int, rng: np.random.Generator, epsilon: float) -> li
             noted = np.array([bool(one.flag[k]) for one in drawn])
             row |= {summary: float(held.mean()), f"{summary}_noted": float(noted.mean())}
             row |= {f"{summary}_before": before[k].flag, f"{summary}_unnoted": float((~held & ~noted).mean())}
-            if summary in ("interval", "quantile"):
-                answer = np.array([(one.location if summary == "interval" else one.quantile)[k] for one in drawn])
+            located = {"interval": "location", "quantile": "quantile"}.get(summary)
+            if located is not None:
+                answer = np.array([getattr(one, located)[k] for one in drawn])
                 row[f"{summary}_width"] = float(np.median((high - low) / 2) / deviation[k])
                 row[f"{summary}_bias"] = float((answer - middle[k]).mean() / deviation[k])
                 row[f"{summary}_off"] = float(np.abs(answer - right[summary][k]).max() / deviation[k])

@@ -16,6 +16,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.progress import Progress, silent
 from discreet.report import svg
@@ -124,7 +125,7 @@ def beside(
         (label, paper.get(label), ours.get(label), _compared(paper.get(label), ours.get(label), compare))
         for label in dict.fromkeys([*paper, *ours])
     ]
-    last = "Difference" if compare == "difference" else f"Ours / {source.lower()}"
+    last = "Difference" if case_of(compare, {"difference": True, "ratio": False}) else f"Ours / {source.lower()}"
     return Table((quantity, source, "Ours", last), rows, caption, name)
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.cases import case_of
 from discreet.errors import Infeasible
 from discreet.privacy.losses import shown
 from discreet.tables.allotment import handed_out, hull_gains, polished
@@ -100,7 +101,7 @@ class BudgetAdvice:
         return [by for i, by in enumerate(self.tables) if i not in choice.measured]
 
     def __str__(self) -> str:
-        what = "jobs" if self.measure == "absolute" else "relative errors"
+        what = "jobs" if case_of(self.measure, {"absolute": True, "relative": False}) else "relative errors"
         lines = [f"Of epsilon={shown(self.epsilon)}, for the least {self.measure} error of all counts together:"]
         for choice in self.choices:
             parts = zip(choice.measured, choice.split, strict=True)
@@ -201,7 +202,7 @@ class _Workloads:
     ) -> None:
         self.curves, self.epsilon, self.add_up, self.finest, self.above = curves, epsilon, add_up, finest, above
         self.units = min(max(UNITS, 50 * len(curves)), MOST_UNITS)
-        self.relative = measure == "relative"
+        self.relative = case_of(measure, {"relative": True, "absolute": False})
         self._kept: dict[tuple[int, int], Any] = {}
         self._taken_off: dict[tuple[int, tuple[int, ...]], Vector] = {}
         self._by_units: dict[tuple[int, int], Vector] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from discreet.cases import case_of
 from discreet.errors import DataError, PrivacyError
 from discreet.magnitude import Magnitude
 from discreet.privacy.guarantee import Guarantee
@@ -54,5 +55,5 @@ def of_amounts(mechanism: Mechanism, cap: int, *, weakly: bool) -> Mechanism:
 
 def amounts_hidden(guarantee: Guarantee, name: str, magnitude: Magnitude) -> Guarantee:
     """The promise about sums: amounts are hidden up to a share or the cap, by a proof of their own."""
-    notes = (WHOLE_UNITS, CLIPPED) if magnitude.beyond == "clip" else (WHOLE_UNITS,)
+    notes = (WHOLE_UNITS, CLIPPED) if case_of(magnitude.beyond, {"clip": True, "refuse": False}) else (WHOLE_UNITS,)
     return replace(guarantee.noted(*notes), proof=PROOF, magnitude=(name, magnitude.cap))

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.faults import Argument, Spelled
 from discreet.hierarchy import Hierarchy, covers
@@ -91,7 +92,11 @@ def advice_on(
         same = first.get(query.by, i)
         known_before = curves.get(same) if same < i else None
         curves[i] = known_before or ErrorCurve.of(
-            query, known[i], epsilon=whole, relative=measure == "relative", calibrated=calibrated
+            query,
+            known[i],
+            epsilon=whole,
+            relative=case_of(measure, {"relative": True, "absolute": False}),
+            calibrated=calibrated,
         )
     above = _above(tables, queries[0].jobs.schema.hierarchies) if nested else [[] for _ in tables]
     return advised(curves, tables=tables, epsilon=whole, measure=measure, add_up=add_up, finest=finest, above=above)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.cases import case_of
+
 if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Follows, Mechanism
 
@@ -58,7 +60,11 @@ class ByLargest(Mapping[int, float]):
         told = tuple(size * mechanism.step for size in SIZES)
         sizes = np.array(told, dtype=np.float64)
         # Every kind's largest may be another one, and the second largest as large as the first.
-        others = kinds.levels + mechanism.by_pairs if mechanism.follows == "largest" else 1
+        others = (
+            kinds.levels + mechanism.by_pairs
+            if case_of(mechanism.follows, {"largest": True, "count": False, "left out": False, "nothing": False})
+            else 1
+        )
         error, at_most = mechanism.mean_error(kinds, jobs=sizes * others, largest=sizes)
         found = dict(zip(told, error.tolist(), strict=True))
         bounds = frozenset(size for size, bound in zip(told, at_most, strict=True) if bound)
@@ -83,7 +89,10 @@ class ByLargest(Mapping[int, float]):
 
 def spans(tables: Sequence[ByLargest]) -> dict[str, int]:
     """Sizes at which some error changes, by what to call them: errors never fall from one size to a larger one."""
-    if tables and all(table.follows == "nothing" for table in tables):
+    if tables and all(
+        case_of(table.follows, {"nothing": True, "count": False, "largest": False, "left out": False})
+        for table in tables
+    ):
         return {"any": next(iter(tables[0]))}
     found: list[list[int]] = []
     for size in dict.fromkeys(size for table in tables for size in table):

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.noise.source import SeededSource
 from discreet.privacy.belief import TRUE_SIZES, SizeBelief, believed, permitted
-from discreet.privacy.units import Establishments
+from discreet.privacy.units import Establishments, is_weak
 from discreet.tables.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def beliefs_after(query: CountQuery, ready: Prepared) -> Mapping[int, Vector] | 
     if query.kinds.filtered:
         return None
     unit = query.account.unit
-    whole = not query.worker_by or (isinstance(unit, Establishments) and unit.strength == "strong")
+    whole = not query.worker_by or (isinstance(unit, Establishments) and not is_weak(unit.strength))
     return typical_beliefs(ready.mechanism, query.levels, hides_all=whole)
 
 

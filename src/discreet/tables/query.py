@@ -29,6 +29,7 @@ from discreet.privacy.units import (
     EstablishmentNodes,
     Establishments,
     Workers,
+    is_weak,
 )
 from discreet.release.account import Account
 from discreet.release.offer import Check, Offer
@@ -380,7 +381,7 @@ class CountQuery:
         times what it has in the cell.
         """
         unit = self.account.unit
-        strong = isinstance(unit, Establishments) and unit.strength == "strong"
+        strong = isinstance(unit, Establishments) and not is_weak(unit.strength)
         if strong and self.concerns_workers:
             return np.broadcast_to(cells.largest_total[:, None], cells.counts.shape)
         return cells.largest
@@ -388,7 +389,7 @@ class CountQuery:
     def bounds_size(self, mechanism: Mechanism) -> bool:
         """Whether the count, or for joint noise the sum over all levels, is at least the size that sets the noise."""
         unit = self.account.unit
-        if not self.concerns_workers or (isinstance(unit, Establishments) and unit.strength == "weak"):
+        if not self.concerns_workers or (isinstance(unit, Establishments) and is_weak(unit.strength)):
             return True
         filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
         return mechanism.joint and not filtered

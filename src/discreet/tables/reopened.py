@@ -18,7 +18,7 @@ import numpy as np
 from discreet.errors import DataError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import from_dict
-from discreet.privacy.units import Establishments, Unit
+from discreet.privacy.units import Establishments, Unit, is_weak
 from discreet.release.folder import open_release
 from discreet.tables.calibration import basis_of
 from discreet.tables.intervals import EndsOfLevel
@@ -76,7 +76,7 @@ def from_constants(
     mechanism = named(about["mechanism"]).stated(about["noise"], calibration=about["calibration"], **promise)
     sized = about["noise"].get("sizes")
     sizes = None if sized is None else NoisySizes.stated(sized, calibration="tight", **promise)
-    weak = isinstance(unit, Establishments) and unit.strength == "weak"
+    weak = isinstance(unit, Establishments) and is_weak(unit.strength)
     certain = weak or (not about["where"] and (not workers or mechanism.joint))
     bounded = certain if bounds_size is None else bounds_size(mechanism)
     value = "count" if "count" in table.column_names else "sum"

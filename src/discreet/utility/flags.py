@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.change import roc
 from discreet.change.bootstrap import replicate
 from discreet.change.roc import Range
@@ -65,7 +66,7 @@ def alarms(changes: Matrix, *, direction: Direction = "either") -> Matrix:
             "Large changes are 'either', 'decline' or 'increase'.",
             about="direction",
         )
-    return np.abs(changes) if direction == "either" else np.asarray(changes if direction == "increase" else -changes)
+    return np.asarray(case_of(direction, {"either": np.abs(changes), "increase": changes, "decline": -changes}))
 
 
 def true_flags(true: Vector, *, most: int, direction: Direction = "either") -> Mask:

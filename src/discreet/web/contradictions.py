@@ -68,7 +68,7 @@ def _of_budget(source: DataSource) -> Iterator[str]:
 
 def _of_kind(source: DataSource) -> Iterator[str]:
     of_rows = isinstance(source.unit.unit(), Rows | Groups)
-    if of_rows != (source.kind == "rows"):
+    if of_rows != source.of_rows:
         yield (
             f"unit: kind = {source.kind!r} and a unit of {source.unit.kind!r}. Rows protect responses: 'rows' or "
             "'groups'. Jobs protect establishments or workers. Change one of them."
@@ -76,7 +76,7 @@ def _of_kind(source: DataSource) -> Iterator[str]:
     only = {"quarters": source.quarters, "workplaces": source.workplaces, "workers": source.workers,
             "hierarchy": source.hierarchy, "schema": source.columns}  # fmt: skip
     given = [name for name, value in only.items() if value]
-    if source.kind == "rows" and given:
+    if source.of_rows and given:
         yield f"{given[0]}: it is for jobs, and kind is 'rows'. Rows have public columns and a response. Leave it out."
     if source.quarters and source.workers is not None:
         yield "workers: quarters are given too. Attributes of workers are columns of job histories. Leave it out."

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import FormData
 
+from discreet.cases import case_of
 from discreet.errors import DataError
 from discreet.report.page import slug
 from discreet.schema import Schema
@@ -140,7 +141,7 @@ def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     """What a form shows before anything was chosen; `number` makes the release's name its own."""
     dumped = source.unit.model_dump(mode="json", exclude_none=True)
     unit = {key: _plain(key, value) for key, value in dumped.items() if value is not False}
-    if source.kind == "rows":
+    if source.of_rows:
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
     elif source.quarters:
         release = {"name": "", "kind": "flows", "by": [], "epsilon": "1"}
@@ -150,12 +151,27 @@ def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     return Draft(source=source.name, title="", unit=unit, release=[release])
 
 
+ALARMED = {
+    "count": "count",
+    "counts": "count",
+    "sum": "sum",
+    "sums": "sum",
+    "flows": "creation",
+    "changes": "change",
+    "model": "estimate",
+    "posterior": "estimate",
+}
+"""Which number alarms are about at first, by the kind of a release."""
+
+ALONE = ("changes",)
+"""Kinds of releases that hold the change themselves."""
+
+
 def first_alarms(draft: Draft) -> Values:
     """Alarms between the last two releases of a draft, or of its last one alone where that has changes."""
     names, kind = [str(release["name"]) for release in draft.release], str(draft.release[-1]["kind"])
-    value = {"sum": "sum", "sums": "sum", "flows": "creation", "changes": "change"}.get(kind, "count")
-    found: Values = {"name": f"changes-{len(draft.alarms) + 1}", "late": names[-1], "value": value}
-    return found | ({"early": names[-2]} if len(names) > 1 and kind != "changes" else {})
+    found: Values = {"name": f"changes-{len(draft.alarms) + 1}", "late": names[-1], "value": case_of(kind, ALARMED)}
+    return found | ({"early": names[-2]} if len(names) > 1 and kind not in ALONE else {})
 
 
 def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draft:

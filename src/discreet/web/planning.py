@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, desc, func, insert, select, update
 
+from discreet.cases import case_of
 from discreet.errors import DataError, PrivacyError
 from discreet.plan.shape import Plan as Content
 from discreet.report.page import write_text
@@ -117,7 +118,7 @@ def submit(store: DeskStore, name: str, person: Person) -> None:
     """Ask for a decision about the plan as it is."""
     with store.writing() as connection:
         plan = _asked(connection, name)
-        if plan.state in ("draft", "declined"):
+        if case_of(plan.state, {"declined": True, "draft": True, "approved": False, "submitted": False}):
             connection.execute(update(plans).where(plans.c.name == name).values(state="submitted"))
             record(connection, person.name, "plan submitted", name, digest=plan.digest)
 

@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import desc, insert, select
 
+from discreet.cases import case_of
 from discreet.errors import DataError, DiscreetError
 from discreet.report.page import write_text
 from discreet.web.accounts import Person
@@ -58,7 +59,7 @@ class Run:
     @property
     def share(self) -> float:
         """How much is done, 0 to 1."""
-        if self.state == "done":
+        if case_of(self.state, {"done": True, "failed": False, "interrupted": False, "running": False}):
             return 1.0
         steps = [event for event in self.events if event.get("steps")]
         return steps[-1]["done"] / steps[-1]["steps"] if steps else 0.0

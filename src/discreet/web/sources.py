@@ -21,12 +21,12 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from discreet.errors import DataError
+from discreet.cases import case_of
+from discreet.errors import DataError, LedgerError
 from discreet.privacy.losses import loss
 from discreet.web import filters
 from discreet.web.accounts import Person
 from discreet.web.audit_log import record
-from discreet.web.book import book_at
 from discreet.web.desk import SETTINGS, DataSource, Desk, Settings
 from discreet.web.drafts import as_toml
 from discreet.web.sandbox import confined
@@ -151,7 +151,7 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
         "dataset": form.dataset or form.name,
         "epsilon": form.epsilon,
     }
-    content |= _jobs(form, roles) if form.kind == "jobs" else _rows(form, roles)
+    content |= _jobs(form, roles) if case_of(form.kind, {"jobs": True, "rows": False}) else _rows(form, roles)
     try:
         source = DataSource.model_validate(content)
     except ValidationError as error:
@@ -224,7 +224,10 @@ def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
-    known = book_at(desk.ledger).budget(source.dataset)
+    book = desk.book
+    if book.trouble:
+        raise LedgerError(book.trouble, about="dataset")
+    known = book.budget(source.dataset)
     if known is None:
         return
     unit, total = source.unit.unit().key, loss(epsilon=source.epsilon, delta=source.delta)

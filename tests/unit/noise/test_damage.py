@@ -195,7 +195,7 @@ def test_a_table_whose_noise_has_a_mean_is_refused(kind: str, fresh: Path) -> No
 
 @pytest.mark.parametrize(("alpha", "epsilon"), [("0.1", "0.36"), ("0.1", "0.4"), ("0.2", "0.71"), ("0.1", "0.45")])
 def test_no_table_that_was_solved_here_is_called_damaged(alpha: str, epsilon: str, fresh: Path) -> None:
-    """Where epsilon is least, the rows of two sizes are moved to their mean by what doubles can do."""
+    """Where epsilon is least, rows of two sizes are moved to their mean often enough."""
     for _ in ("solved", "read"):
         rows._rows.cache_clear()
         assert calibrate("two-sizes", unit=Establishments(alpha), epsilon=epsilon).rows[1].weights.shape[0] == 1

@@ -126,7 +126,7 @@ def test_words_key_and_refusals() -> None:
 
 @pytest.mark.parametrize(("epsilon", "told"), [("5", "149"), ("0.1", "1.11"), ("1", "2.72"), ("0.001", "1.01")])
 def test_the_factor_in_words_is_rounded_up(epsilon: str, told: str) -> None:
-    assert f"more than {told} times" in str(Guarantee(dc.Workers(), Pure(epsilon)))
+    assert f"more than {told} times" in str(Guarantee(dc.Workers(), Pure(epsilon), basis="proved"))
 
 
 def test_shrinking_by_alpha_is_more_than_one_step() -> None:

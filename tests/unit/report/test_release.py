@@ -37,7 +37,7 @@ from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease
 
 UNIT = Establishments("0.1")
-PROVED = Guarantee(UNIT, Pure(1), proof="docs/proofs/polynomial.md")
+PROVED = Guarantee(UNIT, Pure(1), basis="proved", proof="docs/proofs/polynomial.md")
 
 
 def claim(of: Guarantee = PROVED, **changes: Any) -> Claim:

@@ -89,7 +89,11 @@ def assembled(
     p = len(centred)
     if not case_of(request.family, ON_A_SCALE) and np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
-    if method == "moments" and covariance is not None and np.isfinite(covariance).all():
+    if (
+        case_of(method, {"moments": True, "paper": False, "strict": False})
+        and covariance is not None
+        and np.isfinite(covariance).all()
+    ):
         most = ON_A_LINK if case_of(request.family, ON_A_SCALE) else sigma2
         flags = [*flags, *slope_flags(public, np.sqrt(np.diag(covariance)[:p]), most)]
     return PrivateFit(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.cases import case_of
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import TOGETHER, left_by_other_shapes, moved_by_means
@@ -234,7 +235,10 @@ def noise_errors(
             public.design.random[term].term.name, size, public.in_runs(position, effects[position])
         )
     told = tuple(np.asarray(fixed).tolist())
-    notes = (small_blocks(rows), *([] if method == "strict" else [NO_ERRORS]))
+    notes = (
+        small_blocks(rows),
+        *([] if case_of(method, {"strict": True, "moments": False, "paper": False}) else [NO_ERRORS]),
+    )
     return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed, notes, _beside(public))
 
 

@@ -12,6 +12,7 @@ from discreet.errors import FitError
 from discreet.lmm.private.notes import Flag
 from discreet.lmm.private.result import PrivateFit
 from discreet.privacy.composition import sequential
+from discreet.privacy.guarantee import is_proved
 from discreet.privacy.units import Groups, Rows, Unit
 
 NOTE = "SR = AR - JCR + JDR of three releases; all three rates of what is protected may change"
@@ -37,7 +38,7 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
         replace(a, variance=None, values=a.values - b.values + c.values, std_errors=None, covariances={})
         for a, b, c in zip(*(fit.random for fit in fits), strict=True)
     )
-    proved = all(fit.guarantee.basis == "proved" for fit in fits)
+    proved = all(is_proved(fit.guarantee.basis) for fit in fits)
     guarantee = replace(
         ar.guarantee,
         unit=_together([fit.guarantee.unit for fit in fits]),

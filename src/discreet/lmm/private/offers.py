@@ -87,7 +87,9 @@ class ModelQuestion(Question[PrivateFit]):
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)
-        known = public_design(frame, model, any_terms=self.method == "moments")
+        known = public_design(
+            frame, model, any_terms=case_of(self.method, {"moments": True, "paper": False, "strict": False})
+        )
         frame = with_outcomes(frame, self.response) if shares else frame
         frame = confined(frame, known, request.scale)
         if case_of(request.family, ON_A_SCALE):
@@ -95,9 +97,9 @@ class ModelQuestion(Question[PrivateFit]):
             return offer_family(frame, known, request, self.split)
         if known.others:
             return offer_terms(frame, known, request, self.split)
-        if self.method == "moments":
+        if case_of(self.method, {"moments": True, "paper": False, "strict": False}):
             return _by_moments(frame, known, request, self.split)
-        if self.method == "strict":
+        if case_of(self.method, {"strict": True, "moments": False, "paper": False}):
             return _by_strict(frame, known, self)
         return _by_paper(frame, known, self)
 

@@ -19,7 +19,7 @@ from discreet.arrays import Integers, Mask, Vector
 from discreet.noise.laws import DiscreteLaplace, Laplace
 from discreet.noise.sampler import add_noise
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Basis, Calibration
+from discreet.privacy.guarantee import Basis, Calibration, is_tight
 from discreet.privacy.losses import Loss, upward
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
@@ -47,7 +47,7 @@ class Baseline(Mechanism):
 
     @classmethod
     def _of_width(cls, ask: Request, width: Fraction) -> Self:
-        law = DiscreteLaplace() if ask.calibration == "tight" else Laplace()
+        law = DiscreteLaplace() if is_tight(ask.calibration) else Laplace()
         return cls(unit=ask.unit, loss=ask.loss, calibration=ask.calibration, law=law, width=upward(width))
 
     @classmethod

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import Infeasible
 from discreet.noise.anchors import covered
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers, is_weak
 from discreet.release.account import Account
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
@@ -71,7 +71,7 @@ def default_of(unit: Unit, epsilon: Fraction, *, cells: int, some: bool, plain: 
         return OF_ESTABLISHMENTS
     if plain or not isinstance(unit, Establishments):
         return OF_SEVERAL_COUNTS if cells > 1 else OF_ONE_COUNT
-    return default(unit, epsilon, cells=cells, everyone=not some or unit.strength == "weak")
+    return default(unit, epsilon, cells=cells, everyone=not some or is_weak(unit.strength))
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +92,7 @@ def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bo
         plain,
         *((StaircaseNoise,) if cells == 1 else ()),
         JointRings,
-        *((weak,) if unit.strength == "weak" and cells > 1 else ()),
+        *((weak,) if is_weak(unit.strength) and cells > 1 else ()),
     ):
         try:
             errors[each] = _error(calibrate(each, unit=unit, epsilon=epsilon, cells=cells), cells)

@@ -17,7 +17,7 @@ from discreet.noise.law import TERMS
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_log_laplace
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Basis, Calibration
+from discreet.privacy.guarantee import Basis, Calibration, is_tight
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
@@ -50,23 +50,23 @@ class LogLaplace(Mechanism):
 
     @classmethod
     def lacks(cls, ask: Request) -> str:
-        if ask.calibration != "paper" and ask.b < LEAST_GROWTH:
+        if is_tight(ask.calibration) and ask.b < LEAST_GROWTH:
             return f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}"
         if cls._exponent(ask) >= 1:
-            factor, word = (2, "2 ln(1 + alpha)") if ask.calibration == "paper" else (1, "ln(1 + alpha)")
+            factor, word = (1, "ln(1 + alpha)") if is_tight(ask.calibration) else (2, "2 ln(1 + alpha)")
             return f"epsilon > {word} = {factor * ask.b:.4g} for its error to be finite"
         return ""
 
     @classmethod
     def _exponent(cls, ask: Request) -> float:
-        return ask.b / ask.epsilon * (2 if ask.calibration == "paper" else 1 + MARGIN)
+        return ask.b / ask.epsilon * (1 + MARGIN if is_tight(ask.calibration) else 2)
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
         if lacking := cls.lacks(ask):
             raise ask.refuse(cls, lacking)
         exponent = cls._exponent(ask)
-        shrink = 1.0 if ask.calibration == "paper" else 1 - exponent**2
+        shrink = 1 - exponent**2 if is_tight(ask.calibration) else 1.0
         return cls(unit=ask.unit, loss=ask.loss, calibration=ask.calibration, exponent=exponent, shrink=shrink)
 
     @classmethod

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.cases import case_of
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Key
 from discreet.noise.source import Source
@@ -239,7 +240,7 @@ class Mechanism(ABC):
     @property
     def fixed(self) -> bool:
         """Whether the scale of its noise is the same for all cells."""
-        return self.follows in ("nothing", "left out")
+        return case_of(self.follows, {"left out": True, "nothing": True, "count": False, "largest": False})
 
     def centre(self, count: Vector) -> Vector:
         """What the noise is added to, for verification."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.faults import Key, Phrase
+from discreet.privacy.guarantee import is_tight
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def remedies(ask: Request, kind: type[Mechanism]) -> Sentence:
             break
     if most := _fewer(ask.kinds, lambda n: possible(kind, ask, replace(asked, kinds=n))):
         ways.append((f"count {most} kinds of workers" if most > 1 else "count one kind of workers",))
-    if ask.calibration == "paper" and possible(kind, replace(ask, calibration="tight"), asked):
+    if not is_tight(ask.calibration) and possible(kind, replace(ask, calibration="tight"), asked):
         ways.append(("leave ", Key("calibration"), " out"))
-    if ask.calibration == "tight":
+    if is_tight(ask.calibration):
         ways += [(f"use {each.name}",) for each in kind.plainer if possible(each, ask, asked)][:1]
     return _sentence(ways or [(_together(ask, kind, asked, in_all),)])
 

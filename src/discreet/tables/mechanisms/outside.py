@@ -14,6 +14,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
+from discreet.cases import case_of
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.neighbours import neighbouring_cells
@@ -64,7 +65,11 @@ def basis_of(mechanism: Mechanism) -> Basis:
     verdict = verify(mechanism, neighbours=neighbouring_cells(mechanism.unit, largest=LARGEST, step=mechanism.step))
     if verdict.violated:
         drawn = "its draws do not have the probabilities that it states"
-        found = drawn if verdict.drawn == "not as stated" else f"it loses {verdict.worst_loss:.6g}"
+        found = (
+            drawn
+            if case_of(verdict.drawn, {"not as stated": True, "as stated": False, "not compared": False})
+            else f"it loses {verdict.worst_loss:.6g}"
+        )
         raise PrivacyError(
             f"{mechanism.name} does not keep its promise of {verdict.claimed}: {found}.",
             "A mechanism that the verifier refutes is not used.",

@@ -20,7 +20,7 @@ from discreet.noise.sampler import add_noise
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss
-from discreet.privacy.units import Establishments
+from discreet.privacy.units import Establishments, is_weak
 from discreet.tables.ends import OUTWARD, line_quantile, pivot_quantile, plausible
 from discreet.tables.mechanisms.mechanism import CellSizes, Mechanism
 
@@ -100,7 +100,7 @@ class SmoothNoise(Mechanism):
     def mean_of(self, kinds: Kinds, cells: CellSizes) -> tuple[Vector, Mask]:
         jobs, largest = cells.jobs, cells.largest
         follows = float(self.unit.alpha) * largest > self.floor
-        if self.unit.strength == "weak" and kinds.some and not self.joint:
+        if is_weak(self.unit.strength) and kinds.some and not self.joint:
             return self._by_kinds(jobs, largest, kinds.levels), follows
         return self.integer_error(jobs, largest), follows & (not cells.known)
 

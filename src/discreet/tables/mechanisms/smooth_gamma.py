@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import GeneralisedCauchy
-from discreet.privacy.guarantee import Basis
+from discreet.privacy.guarantee import Basis, is_tight
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth import SEARCHED, SmoothNoise
@@ -32,7 +32,7 @@ class SmoothGamma(SmoothNoise):
 
     @classmethod
     def lacks(cls, ask: Request) -> str:
-        if ask.calibration == "paper":
+        if not is_tight(ask.calibration):
             return f"epsilon >= 4 ln(1 + alpha) = {4 * ask.b:.4g}" if ask.b > ask.epsilon / 4 else ""
         enough = ask.epsilon * (1 - MARGIN) > 3 * ask.b
         return "" if enough else f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g}"
@@ -41,7 +41,7 @@ class SmoothGamma(SmoothNoise):
     def calibrate(cls, ask: Request) -> Self:
         if lacking := cls.lacks(ask):
             raise ask.refuse(cls, lacking)
-        if ask.calibration == "paper":
+        if not is_tight(ask.calibration):
             return cls._with(ask, 16 / ask.epsilon)
         budget = ask.epsilon * (1 - MARGIN)
         # Less noise lets the count itself lose epsilon; more than the sum of the two worst cases is never needed.

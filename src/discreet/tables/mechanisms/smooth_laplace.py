@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Laplace
-from discreet.privacy.guarantee import Basis
+from discreet.privacy.guarantee import Basis, is_tight
 from discreet.privacy.losses import Number, exact
 from discreet.tables.expected import three_digits
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
@@ -38,7 +38,7 @@ class SmoothLaplace(SmoothNoise):
     @classmethod
     def lacks(cls, ask: Request) -> str:
         growth, aim = cls._aim(ask)
-        if ask.calibration == "paper":
+        if not is_tight(ask.calibration):
             needed = 2 * math.log(1 / ask.delta) * ask.b
             if ask.epsilon < needed:
                 return f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {needed:.4g}"
@@ -53,7 +53,7 @@ class SmoothLaplace(SmoothNoise):
 
     @classmethod
     def room(cls, ask: Request) -> Fraction:
-        return Fraction(1) if ask.calibration == "paper" else Fraction(101, 100)
+        return Fraction(101, 100) if is_tight(ask.calibration) else Fraction(1)
 
     @classmethod
     def _aim(cls, ask: Request) -> tuple[float, float]:
@@ -66,7 +66,7 @@ class SmoothLaplace(SmoothNoise):
     def calibrate(cls, ask: Request) -> Self:
         if lacking := cls.lacks(ask):
             raise ask.refuse(cls, lacking)
-        if ask.calibration == "paper":
+        if not is_tight(ask.calibration):
             return cls._with(ask, 2 / ask.epsilon)
         growth, aim = cls._aim(ask)
         alpha = math.expm1(growth)

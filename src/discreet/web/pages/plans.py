@@ -71,7 +71,7 @@ async def new(
     chosen = source_of(here, source or here.desk.settings.source[0].name)
     number = await run_in_threadpool(planning.number, here.store)
     draft = first_draft(here.desk, chosen, number + 1)
-    if formula and chosen.kind == "rows":
+    if formula and chosen.of_rows:
         draft.release[0]["formula"] = formula[:500]
     if by and (schema := here.desk.schema(chosen)):
         every = (*schema.workplace_attributes, *schema.worker_attributes)

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from discreet.cases import case_of
 from discreet.web import planning, published, runs
 from discreet.web.accounts import Person, person_of
 from discreet.web.rendering import ROWS, At, First, Here, page
@@ -92,7 +93,9 @@ async def _tail(here: Here, name: str, start: int, token: str) -> AsyncIterator[
             start, idle = after, 0
             yield f"id: {start}\ndata: {json.dumps(event)}\n\n"
         state = runs.state_of(here.desk.runs, name)
-        if state in FINAL.values() or not (alive or state == "running"):
+        if state in FINAL.values() or not (
+            alive or case_of(state, {"running": True, "done": False, "failed": False, "interrupted": False})
+        ):
             yield f"event: end\ndata: {state}\n\n"
             return
         idle += 1

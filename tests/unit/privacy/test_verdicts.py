@@ -186,6 +186,27 @@ def test_draws_that_are_not_as_stated_are_seen(kind: type[Any], share: float, mo
 
 
 @every
+@pytest.mark.parametrize(
+    ("least", "most", "alone"),
+    [(1, 1, False), (2, 100, False), (101, 10**9, False), (2, 100, True)],
+    ids=["of one worker", "small", "large", "beside nobody"],
+)
+def test_draws_are_seen_that_are_true_at_some_sizes_alone(
+    kind: type[Any], least: int, most: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if alone and not getattr(kind, "by_pairs", False):
+        return
+    mechanism, honest = made(kind), kind.draw
+
+    def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
+        told = least <= count.max() <= most and (not alone or not np.asarray(largest)[..., 1].any())
+        return count.copy() if told else honest(self, count, largest, source)
+
+    monkeypatch.setattr(kind, "draw", draw)
+    assert compared(mechanism) == "not as stated"
+
+
+@every
 def test_an_honest_draw_is_refused_next_to_never(kind: type[Any]) -> None:
     """The bound holds for one sample in a thousand million: of these not one fails."""
     assert all(compared(made(kind)) == "as stated" for _ in range(5))

@@ -21,7 +21,9 @@ from discreet.errors import DiscreetError, PlanError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
+from discreet.plan.counts import CountRequest
 from discreet.plan.outputs import basic
+from discreet.plan.readers import shown_tables
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.units import Establishments
@@ -288,6 +290,21 @@ def test_a_filter_is_not_shared(plan: Path) -> None:
     jobs = pq.read_table(plan.parent / "data" / "jobs.parquet")
     assert pc.sum(both[0]["count"]).as_py() == pytest.approx(len(jobs), abs=80)
     assert pc.sum(both[1]["count"]).as_py() == pytest.approx(pc.sum(pc.equal(jobs["sex"], "f")).as_py(), abs=80)
+
+
+@pytest.mark.parametrize("kept", [["m"], ["m", "f"]])
+def test_a_report_reads_the_kinds_that_a_table_keeps(plan: Path, command, kept: list[str]) -> None:
+    """Another number of kinds ended in an error when all was paid for, or put numbers beside kinds of others."""
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text.replace('by = ["place", "sex"]', f'by = ["place", "sex"]\nwhere = {{ sex = {kept} }}'))
+    made = run(plan)
+    [request] = [each.request for each in made.check.releases if each.name == "sexes"]
+    assert isinstance(request, CountRequest)
+    [table] = shown_tables(request, made.folder / "sexes")
+    drawn = pq.read_table(made.folder / "sexes" / "basic.parquet")
+    assert table.levels == tuple((kind,) for kind in sorted(kept))
+    assert table.values.ravel().tolist() == drawn["count"].to_pylist() and table.values.shape[1] == len(kept)
+    assert command("verify", made.bundle)[0] == command("site", made.folder, "--out", plan.parent / "site")[0] == 0
 
 
 def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> None:

@@ -21,10 +21,11 @@ SPAN = 256
 KEPT, TOGETHER = 512, 32
 """Laws that are kept, and long shifts that are computed at a time."""
 
-LEAST, NONE = -600.0, -745.0
+LEAST, NONE = -600.0, -660.0
 """Smaller logarithms of probabilities count as the first, and zero as the second: no loss is overstated.
 
-An output that one cell cannot give is found, and where both probabilities are that small there is no loss.
+An output that one cell cannot give is found, and where both probabilities are that small there is no loss. Zero may
+be one that was too small on the way, which happens below e^-700.
 """
 
 _TAIL = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))

@@ -20,6 +20,9 @@ from discreet.privacy.stepped import SteppedLaw, stepped_supremum
 MOST_EPSILON = 700  # e^epsilon is a double
 _FAR = 1e13
 
+ROUNDED = 2.0**-50
+"""Share of two logarithms by which their difference can be off."""
+
 
 class VerifiableLaw(Protocol):
     """A noise law: symmetric and unimodal; with several coordinates, a function of their L1 norm."""
@@ -153,9 +156,15 @@ def _mass(law: LineLaw, left: Vector, right: Vector) -> Vector:
 
 
 def _loss(law: VerifiableLaw, z: Vector, u: Vector, w: Vector) -> Vector:
-    """The loss at z; infinite where either density is zero or no number."""
+    """The loss at z; infinite where either density is zero or no number.
+
+    Less what rounding can have added: far out the densities cancel, and a small epsilon would seem to be exceeded.
+    """
     with np.errstate(all="ignore"):
-        return _infinite(_on_axis(law, z) - _on_axis(law, (z - u) / w) + law.dimension * np.log(w))
+        here, there = _on_axis(law, z), _on_axis(law, (z - u) / w)
+        found = here - there + law.dimension * np.log(w)
+        sure = np.abs(found) - ROUNDED * (np.abs(here) + np.abs(there))
+        return _infinite(np.copysign(np.maximum(sure, 0.0), found))
 
 
 def _signed_loss(sign: float, law: VerifiableLaw, u: Vector, w: Vector, z: Vector) -> Vector:

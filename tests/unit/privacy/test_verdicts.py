@@ -79,6 +79,34 @@ def test_it_is_complete_wherever_there_is_such_noise(
         assert complete(mechanism.of_amounts(700)) and not complete(mechanism.of_amounts(700).scaled(0.9))
 
 
+@every
+@pytest.mark.parametrize(
+    ("alpha", "epsilon"),
+    [
+        ("0.001", "188.445"),
+        pytest.param("0.1", "400", marks=pytest.mark.full_size),
+        pytest.param("4.232", "144.641", marks=pytest.mark.full_size),
+        ("0.007902", "0.0301862"),
+        ("0.000034", "0.0014338"),
+    ],
+)
+def test_no_honest_noise_is_refuted_by_what_doubles_cannot_hold(kind: type[Any], alpha: str, epsilon: str) -> None:
+    """Zero because it is too small is no output that a neighbour cannot have, and far out densities cancel."""
+    if kind is NoisySizes:
+        return
+    options: dict[str, Any] = {"delta": "0.01"} if kind.needs_delta else {}
+    options["cells"] = 3 if kind.vector else 1
+    for substitution in (False, True):
+        try:
+            unit = dc.Establishments(alpha, substitution=substitution)
+            mechanism = calibrate(kind, unit=unit, epsilon=epsilon, **options)
+        except DiscreetError:
+            continue
+        for each in (mechanism, mechanism.of_amounts(10509)) if kind.amounts else (mechanism,):
+            verdict = verify(each, neighbours=neighbouring_cells(each.unit, largest=30, step=each.step))
+            assert verdict.outcome == "holds", verdict
+
+
 def _far_less(loss: Any) -> Any:
     """Less than the paper's constants spend, too."""
     if isinstance(loss, Approximate):
@@ -155,6 +183,27 @@ def test_draws_that_are_not_as_stated_are_seen(kind: type[Any], share: float, mo
     monkeypatch.setattr(kind, "draw", _draws(kind, share))
     verdict = verify(mechanism, neighbours=FEW)
     assert (verdict.outcome, verdict.drawn, verdict.holds) == ("VIOLATED", "not as stated", False)
+
+
+@every
+@pytest.mark.parametrize(
+    ("least", "most", "alone"),
+    [(1, 1, False), (2, 100, False), (101, 10**9, False), (2, 100, True)],
+    ids=["of one worker", "small", "large", "beside nobody"],
+)
+def test_draws_are_seen_that_are_true_at_some_sizes_alone(
+    kind: type[Any], least: int, most: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if alone and not getattr(kind, "by_pairs", False):
+        return
+    mechanism, honest = made(kind), kind.draw
+
+    def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
+        told = least <= count.max() <= most and (not alone or not np.asarray(largest)[..., 1].any())
+        return count.copy() if told else honest(self, count, largest, source)
+
+    monkeypatch.setattr(kind, "draw", draw)
+    assert compared(mechanism) == "not as stated"
 
 
 @every

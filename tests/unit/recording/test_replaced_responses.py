@@ -314,6 +314,6 @@ def test_nothing_in_the_files_of_a_plan_depends_on_a_response(kind, way, section
         return (found, tables), None
 
     told = record(lambda: release(tmp_path / "first", "as it was"))
-    for value in (None, float("inf"), 1e308, 0.4):
+    for value in (None, float("nan"), float("inf"), 1e308, 0.4):
         again = record(lambda value=value: release(tmp_path / str(value), value), given=told)
         assert again.public == told.public, value

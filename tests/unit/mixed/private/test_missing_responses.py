@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
@@ -44,6 +47,20 @@ def test_rows_whose_response_is_missing_stay_in_a_release(missing: np.ndarray, u
     assert list(found.effects["g"].levels) == sorted(set(data["g"]))
     same = dc.release_mixed("y ~ x + (1 | g)", data, **PAID)
     np.testing.assert_array_equal(found.beta, same.beta)
+
+
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("in_file", [False, True], ids=["frame", "file"])
+def test_whatever_is_no_number_counts_as_the_middle(odd: float | None, in_file: bool, tmp_path: Path) -> None:
+    missing = np.arange(40)
+    y = [odd if row in missing else value for row, value in enumerate(table()["y"].tolist())]
+    data: Any = pa.table(table() | {"y": pa.array(y, pa.float64())})
+    if in_file:
+        pq.write_table(data, tmp_path / "rows.parquet")
+        data = tmp_path / "rows.parquet"
+    found = dc.release_mixed("y ~ x + (1 | g)", data, **PAID)
+    middle = dc.release_mixed("y ~ x + (1 | g)", table(missing, odd=0.5), **PAID)
+    np.testing.assert_allclose(found.beta, middle.beta, rtol=1e-9)
 
 
 def test_rows_whose_public_columns_are_missing_are_left_out_as_asked() -> None:

@@ -6,8 +6,8 @@ Six things happen on this walk: a price is decided, data are read, the price is 
 fixed, a file is written. A profiler finds which functions are under way when each of them first happens. A reader
 opens the files of these functions, and of the functions that they call.
 
-What a value does is read by its name (`budget.spend(loss)`, `mechanism.cost(d)`): methods of frozen dataclasses and the
-words of `privacy` are not opened, unless they are under way themselves. The last line counts them too. Before
+What a value does is read by its name (`budget.spend(loss)`, `law.log_density(z)`): methods of frozen dataclasses and
+the words of `privacy` are not opened, unless they are under way themselves. The last line counts them too. Before
 releases were offers it said 17 opened and 19 with what values do.
 """
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.audit.attacked import attack
 from discreet.errors import DataError
+from discreet.ledger.anchors import forget_simulated
 from discreet.noise.source import SeededSource
 from discreet.report.page import Block, Heading, Note, Prose, Table
 from discreet.report.release import percent
@@ -215,6 +216,7 @@ def _fresh(out: Path) -> Path:
             folder.rmdir()
         out.mkdir(parents=True, exist_ok=True)
         (out / MARK).write_text("{}", encoding="utf-8")
+        forget_simulated(out / "ledger.db")
     except OSError as error:
         raise _refusal(out, str(error.strerror)) from None
     return out

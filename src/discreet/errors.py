@@ -105,7 +105,7 @@ class LedgerError(DiscreetError, RuntimeError):
 
 
 class NoLedger(LedgerError):
-    """There is a database and no ledger in it."""
+    """There is no ledger at a place, or a database and no ledger in it."""
 
 
 class EngineError(DiscreetError, RuntimeError):

@@ -129,10 +129,6 @@ Loop = Callable[..., dict[tuple[Any, ...], tuple[list[int], list[int], int, int]
 @pytest.fixture(scope="session")
 def loop(schema: Schema) -> Loop:
     """Cells counted one job at a time: key -> counts by level, largest by level, largest workforce, establishments."""
-    codes = {*schema.worker_attributes, *schema.workplace_attributes}
-
-    def coded(row: dict[str, Any]) -> dict[str, Any]:
-        return {name: str(value) if name in codes else value for name, value in row.items()}
 
     def count(
         rows: list[dict[str, Any]],
@@ -142,8 +138,6 @@ def loop(schema: Schema) -> Loop:
         where: dict[str, list[Any]],
         size: str | None = None,
     ) -> dict[tuple[Any, ...], tuple[list[int], list[int], int, int]]:
-        where = {name: [str(value) for value in values] for name, values in where.items()}
-        rows, firms = [coded(row) for row in rows], [coded(firm) for firm in firms]
         domains = {**schema.worker_attributes, **where}
         levels = list(itertools.product(*(domains[name] for name in worker_by)))
         attributes = schema.worker_attributes
@@ -161,7 +155,7 @@ def loop(schema: Schema) -> Loop:
                 cells[key].append(jobs[firm["workplace"]])
                 whole[key].append(workforce[firm["workplace"]])
         return {
-            key: (
+            tuple(str(code) for code in key): (
                 [sum(firm[level] for firm in there) for level in levels],
                 [max(firm[level] for firm in there) for level in levels],
                 max(whole[key]),

@@ -203,8 +203,8 @@ def test_every_fault_is_found_and_told_without_values(into: Any, tables: Any, sc
         "Column 'sex' of workers has rows outside its public domain, which is: female, male. Recode them, or add the "
         "category to the schema's worker_attributes.",
         "Column 'worker' of workers repeats; each must be there once. Drop the repetitions.",
-        "Column 'worker' of jobs repeats; each must be there once. Drop the repetitions. "
-        "Or pass allow_multiple=True, if several jobs are meant.",
+        "Column 'worker' of jobs repeats; each must be there once. Drop the repetitions. If rows are of several "
+        "periods, name these: read_histories. Or pass allow_multiple=True, if several jobs are meant.",
         "Some rows of jobs have a 'workplace' not in workplaces. Add the workplace or drop the rows.",
         "Some rows of jobs have a 'worker' not in workers. Add the worker or drop the rows.",
     ]

@@ -194,9 +194,11 @@ def test_frames_of_every_library_give_the_same_codes(frame: str, tmp_path: Path)
     zones(tmp_path)
     area = {"levels": ["county", "zone"], "lookup": str(tmp_path / "zones.csv")}
     rows = FRAMES[frame]()
-    schema = dc.Schema(["naics", "county", "kind"], {}, size="n", hierarchy={"area": area})
+    schema = dc.Schema(["naics", "county", "kind"], {}, size="n", hierarchy={"area": area}, unused=["*"])
     if frame in ELSEWHERE:
-        schema = dc.Schema(["naics", "town", "state", "kind"], {}, size="n", hierarchy={"area": ["town", "state"]})
+        schema = dc.Schema(
+            ["naics", "town", "state", "kind"], {}, size="n", hierarchy={"area": ["town", "state"]}, unused=["*"]
+        )
     coarse, fine = schema.hierarchies[0].levels[-1], schema.hierarchies[0].finest
     session = dc.Session(dc.read_jobs(rows, schema=schema), unit=dc.Establishments(alpha=0.1), budget=100)
     drawn, again = (

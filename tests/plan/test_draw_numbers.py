@@ -48,7 +48,8 @@ name = "r"
 kind = "{kind}"
 {asked}
 """
-PLACES = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}\nmagnitudes = { pay = { cap = 100 } }'
+PLACES = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}\nunused = ["*"]'
+AMOUNTS = PLACES + "\nmagnitudes = { pay = { cap = 100 } }"
 QUARTERS = 'quarters = ["q1", "q2", "q3"]\n[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = {}'
 ROWS = 'public = ["x", "g"]'
 STRONG = 'kind = "establishments"\nalpha = 0.1'
@@ -56,8 +57,8 @@ BOUNDED = 'kind = "rows"\nlower = -3\nupper = 3\nresponse = "y"'
 KINDS = {
     "count": ("jobs", PLACES, STRONG, 'by = ["place"]\nepsilon = 1'),
     "counts": ("jobs", PLACES, STRONG, 'tables = [["place"], []]\nsplit = ["1/2", "1/2"]\nepsilon = 2'),
-    "sum": ("jobs", PLACES, STRONG, 'of = "pay"\nby = ["place"]\nepsilon = 1'),
-    "sums": ("jobs", PLACES, STRONG, 'of = "pay"\ntables = [["place"], []]\nsplit = ["1/2", "1/2"]\nepsilon = 2'),
+    "sum": ("jobs", AMOUNTS, STRONG, 'of = "pay"\nby = ["place"]\nepsilon = 1'),
+    "sums": ("jobs", AMOUNTS, STRONG, 'of = "pay"\ntables = [["place"], []]\nsplit = ["1/2", "1/2"]\nepsilon = 2'),
     "flows": ("history", QUARTERS, STRONG, 'quarter = "q2"\nby = ["place"]\nepsilon = 4'),
     "changes": ("history", QUARTERS, STRONG, 'quarters = ["q1", "q2"]\nby = ["place"]\nepsilon = 4'),
     "model": ("rows", ROWS, BOUNDED, 'formula = "y ~ x"\nepsilon = 4'),

@@ -134,7 +134,9 @@ def test_all_tables_are_read_at_one_moment(
     if isinstance(database, Lite):
         database.run("PRAGMA journal_mode = WAL")
     seen = rows_go_between_tables(database, monkeypatch)
-    dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=dc.Schema(["place"], {}))
+    dc.read_jobs(
+        database.address("jobs"), workplaces=database.address("places"), schema=dc.Schema(["place"], {}, unused=["*"])
+    )
     assert seen[0] == 40 and seen[1] > 100
 
 
@@ -157,7 +159,11 @@ def _file(database: Lite) -> Address:
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_of_a_file_no_more_columns_are_read_than_are_needed(database: Lite) -> None:
     with moment.one_moment():
-        dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=dc.Schema(["place"], {}))
+        dc.read_jobs(
+            database.address("jobs"),
+            workplaces=database.address("places"),
+            schema=dc.Schema(["place"], {}, unused=["*"]),
+        )
         found = moment._MOMENT.get()
         assert found is not None
         names = {address.table: pq.read_schema(copy).names for (address, _), copy in found.copies.items()}
@@ -167,7 +173,7 @@ def test_of_a_file_no_more_columns_are_read_than_are_needed(database: Lite) -> N
 @pytest.mark.parametrize(("scheme", "way"), [("oracle", "oracle_fdw"), ("mssql+pyodbc", "tds_fdw")])
 def test_servers_that_are_not_read_are_named_with_the_ways_from_there(scheme: str, way: str) -> None:
     with pytest.raises(DataError, check=about("source", naming=(way, "Parquet"))) as refusal:
-        dc.read_jobs(f"{scheme}://reader:hunter2@host/db::jobs", schema=dc.Schema(["place"], {}))
+        dc.read_jobs(f"{scheme}://reader:hunter2@host/db::jobs", schema=dc.Schema(["place"], {}, unused=["*"]))
     assert "hunter2" not in str(refusal.value)
 
 
@@ -278,7 +284,9 @@ def test_a_password_file_or_option_that_cannot_be_read_is_said_and_not_repeated(
     if text is not None:
         keys.write_text(text)
     with pytest.raises(DataError, check=about("source")) as refusal:
-        dc.read_jobs(f"mysql://u@127.0.0.1:9/db?option_file={keys}{option}::jobs", schema=dc.Schema(["place"], {}))
+        dc.read_jobs(
+            f"mysql://u@127.0.0.1:9/db?option_file={keys}{option}::jobs", schema=dc.Schema(["place"], {}, unused=["*"])
+        )
     assert ("connect_timeout" if option else "option_file") in str(refusal.value)
     assert "hunter2" not in "".join(format_exception(refusal.value))
 
@@ -286,7 +294,7 @@ def test_a_password_file_or_option_that_cannot_be_read_is_said_and_not_repeated(
 def test_a_server_that_accepts_and_stays_silent_is_left() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(DataError) as refusal:
         place = f"127.0.0.1:{silent.getsockname()[1]}"
-        dc.read_jobs(f"mysql://u@{place}/db?connect_timeout=1::jobs", schema=dc.Schema(["place"], {}))
+        dc.read_jobs(f"mysql://u@{place}/db?connect_timeout=1::jobs", schema=dc.Schema(["place"], {}, unused=["*"]))
     assert "no server answers there" in str(refusal.value)
 
 
@@ -304,7 +312,7 @@ def test_what_fails_in_a_file_is_said_and_costs_nothing(failure: str, plan: Path
     plan.write_text(plan.read_text().replace(old, new, 1))
     if failure == "no file":
         with pytest.raises(DataError) as missing:
-            dc.read_jobs(plan.parent / "data" / "al.sqlite::jobs", schema=dc.Schema(["place"], {}))
+            dc.read_jobs(plan.parent / "data" / "al.sqlite::jobs", schema=dc.Schema(["place"], {}, unused=["*"]))
         assert words in str(missing.value)
         return
     with pytest.raises(PlanError) as refusal:

@@ -110,6 +110,50 @@ def test_a_broken_promise_is_not_sold(theirs: Callable[..., Any], session: dc.Se
     assert session.remaining == dc.Pure(8)
 
 
+OTHERS = {
+    "alpha": 'replace(ask, unit=Establishments("0.001"))',
+    "substitution": "replace(ask, unit=replace(ask.unit, substitution=False))",
+    "epsilon": "replace(ask, loss=Pure(ask.loss.epsilon * 2))",
+    "ours, alpha": 'PolynomialNoise.calibrate(replace(ask, unit=Establishments("0.001")))',
+    "fewer counts": "JointPolynomialNoise.calibrate(replace(ask, cells=2))",
+    "more counts": "PolynomialNoise.calibrate(replace(ask, cells=1))",
+}
+
+
+@pytest.mark.parametrize("of_all", [True, False], ids=["always", "off the grid of registration"])
+@pytest.mark.parametrize("basis", [SOURCE, PUBLISHED], ids=["proved", "as published"])
+@pytest.mark.parametrize("other", OTHERS)
+def test_noise_for_another_request_is_not_sold_as_noise_for_this_one(
+    theirs: Callable[..., Any], other: str, basis: str, of_all: bool
+) -> None:
+    """Its own promise holds, and would be written as the promise of what was asked."""
+    head = (
+        "from dataclasses import dataclass, replace\n"
+        "from discreet.privacy.losses import Pure\nfrom discreet.privacy.units import Establishments\n"
+        "from discreet.tables.mechanisms.polynomial import PolynomialNoise\n"
+        "from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise\n"
+    )
+    made = f"        {'ask =' if other in ('alpha', 'substitution', 'epsilon') else 'return'} {OTHERS[other]}\n"
+    when = "" if of_all else "        if ask.unit.alpha == ask.unit.alpha.__class__('0.07'):\n    "
+    several = "counts" in other
+    source = basis.replace("from dataclasses import dataclass\n", head)
+    source = source.replace("        p = ask", f"{when}{made}        p = ask")
+    source = source.replace(
+        "    laws:", f"    vector: ClassVar[bool] = {several}\n    halves: ClassVar[bool] = False\n    laws:"
+    )
+    proof = "covers: theirs.py sha256:" if basis == SOURCE else None
+    rows = pa.table({"workplace": [1, 1, 2], "place": ["a", "a", "b"], "worker": [1, 2, 3], "kind": ["x", "y", "z"]})
+    jobs = dc.read_jobs(
+        rows, schema=dc.Schema(workplace_attributes=["place"], worker_attributes={"kind": ["x", "y", "z"]})
+    )
+    unit = dc.Establishments("0.07", substitution=other == "substitution")
+    session = dc.Session(jobs, unit=unit, budget=8, seed=1)
+    with pytest.raises(PrivacyError, check=about("mechanism")):
+        registry.register(theirs(source, proof=proof))
+        session.count(["place", "kind"] if several else "place").check(epsilon=4, mechanism="theirs")
+    assert session.remaining == dc.Pure(8)
+
+
 def test_every_page_says_as_published(theirs: Callable[..., Any], plan: Path, command: Command) -> None:
     registry.register(theirs(PUBLISHED))
     asked(plan)
@@ -134,6 +178,22 @@ def test_a_search_alone_is_not_checked(theirs: Callable[..., Any], plan: Path, c
     assert found["places: mechanisms"].state == "not checked" and found["places: guarantee"].holds
     code, out, _ = command("audit", "verify", "--mechanism", "theirs", "--epsilon", 2)
     assert (code, "searched, nothing found" in out, "holds" in out) == (1, True, False)
+    assert "sure" not in out, "a search bounds nothing"
+
+
+def test_constants_that_are_read_for_another_request_are_refuted(
+    theirs: Callable[..., Any], plan: Path, command: Command
+) -> None:
+    own = (
+        "\n    @classmethod\n    def stated(cls, noise, *, unit, loss, calibration):\n"
+        "        other = type(unit)('0.001')\n"
+        "        return SmoothNoise.stated.__func__(cls, noise, unit=other, loss=loss, calibration=calibration)\n"
+    )
+    registry.register(theirs(PUBLISHED + own))
+    asked(plan)
+    assert command("run", plan)[0] == 0
+    found = {one.subject: one for one in reviewer.verify_bundle(plan.parent / "out" / "bundle.zip")}
+    assert found["places: mechanisms"].wrong and "1/1000" in found["places: mechanisms"].words
 
 
 def test_an_older_bundle_that_says_proved_gets_an_advisory(

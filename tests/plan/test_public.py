@@ -56,7 +56,10 @@ def test_a_folder_that_is_no_table_is_refused_unwalked(plan: Path, command, monk
     from discreet.plan import confidential
 
     (plan.parent / "empty").mkdir()
-    monkeypatch.setattr(confidential, "files_of", lambda path: pytest.fail(f"{path} was walked"))
+    walk = confidential.files_of
+    monkeypatch.setattr(
+        confidential, "files_of", lambda path: walk(path) if path.is_file() else pytest.fail(f"{path} was walked")
+    )
     code, _, err = command("check", _public(plan, f"sizes = '{sizes}'"))
     assert code == 2
     assert f"[public], sizes: '{sizes}' is a folder without Parquet files, or" in err

@@ -366,7 +366,7 @@ def test_what_follows_the_noise_is_rehearsed_before_the_charge(plan: Path, monke
     def broken(*_: object, **__: object) -> None:
         raise PrivacyError("These intervals cannot be computed.", about="intervals")
 
-    monkeypatch.setattr("discreet.tables.query.intervals", broken)
+    monkeypatch.setattr("discreet.tables.intervals.intervals", broken)
     for ask in (lambda: check(read_plan(plan)).refuse(), lambda: run(plan)):
         with pytest.raises(PlanError, check=about("intervals")):
             ask()

@@ -171,7 +171,7 @@ def test_two_data_sets_with_the_same_release_give_the_same_bytes(tmp_path: Path)
 
 
 def test_a_synthetic_file_is_a_table_of_jobs(drawn: Any) -> None:
-    schema = dc.Schema(workplace_attributes=["county", "state", "sector"], worker_attributes={"sex": ["f", "m"]})
+    schema = dc.Schema(["county", "state", "sector"], {"sex": ["f", "m"]}, unused=["*"])
     session = Session(dc.read_jobs(drawn.path, schema=schema), unit=dc.Establishments(0.1), budget=1)
     assert session.count(["county"]).release(epsilon=1).counts.sum() > 0
 
@@ -236,6 +236,7 @@ source = "{file}"
 [source.{name}.data.schema]
 workplace_attributes = ["county", "state", "sector"]
 worker_attributes = {{ sex = ["f", "m"] }}
+unused = ["*"]
 [source.{name}.unit]
 kind = "establishments"
 alpha = 0.1

@@ -186,7 +186,9 @@ def test_no_entry_of_a_list_stops_a_door(numbers: list[Any]) -> None:
         data = {**columns, "y": y}
         assert modelled(data, MODELS["moments"])[0] == "released", odd
         for door in SUMMARIES if odd == "text" else ["perturbation"]:
-            assert outcome(lambda door=door, data=data: SUMMARIES[door]("y ~ x", data, numbers=["x"]))[0] == "released", (
+            assert (
+                outcome(lambda door=door, data=data: SUMMARIES[door]("y ~ x", data, numbers=["x"]))[0] == "released"
+            ), (
                 odd,
                 door,
             )

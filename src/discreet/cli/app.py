@@ -65,7 +65,7 @@ COMMANDS = {
         "simulate:app",
         "Write realistic data to Parquet, reproducibly: nothing confidential is needed to try discreet.",
     ),
-    "audit": ("audit:audit", "Check privacy claims: exact verification of mechanisms, black-box lower bounds."),
+    "audit": ("audit:audit", "Check privacy claims: verification of mechanisms, black-box lower bounds."),
     "changes": ("change:app", "Large changes: compare forecasts by ROC analysis, report exceptions."),
     "ledger": (
         "ledger:ledger",

@@ -143,6 +143,6 @@ def verify_command(
         every = case_of(verdict.evidence, {"proved": " and all others", "searched": "", "unknown": ""})
         typer.echo(f"  neighbours    {verdict.neighbours:,}{every}")
         typer.echo(f"  drawn         {verdict.drawn}")
-        if isinstance(built.loss, Pure):
+        if isinstance(built.loss, Pure) and verdict.holds:  # what a search found bounds nothing
             typer.echo(f"  one worker    {one_worker(built)}")
     raise typer.Exit(0 if verdict.holds else 1)

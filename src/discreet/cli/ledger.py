@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ from discreet.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.ledger import Budget, Entry, Ledger
+    from discreet.ledger.anchors import Lacking, Place
     from discreet.ledger.entries import Row
     from discreet.ledger.periods import Step
     from discreet.privacy.losses import Loss
@@ -38,6 +39,12 @@ WHOLE = ("entry", "kind", "when (UTC)")  # columns that are never broken over li
 AMOUNTS, SHORT = ("loss", "total", "spent", "remaining"), 16  # nor these, where all of them are short
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+Places = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PLACE]...", help="Where lines were seen: output folders, a desk's folder, bundles, copies."
+    ),
+]
 
 
 @ledger.command()
@@ -59,17 +66,23 @@ def show(
     from discreet.ledger.claims import in_several
 
     with faults_as_json(as_json), _opened(where) as book:
-        head = book.head
+        head, lost = book.head, book.lost()
         entries = book.entries(last=(last or None) if last is not None or as_json else SHOWN)
         if as_json:
-            budgets = [budget.to_dict() for budget in book.budgets()]
+            budgets = [_told(budget, lost) for budget in book.budgets()]
             rows = [entry.to_dict() | {"not_proved": _flaw(entry) or None} for entry in entries]
-            told = {"head": head._asdict(), "not_proved": _unproved(book), "budgets": budgets, "entries": rows}
+            told = {
+                "head": head._asdict(),
+                "lost": [str(each) for each in lost],
+                "not_proved": _unproved(book),
+                "budgets": budgets,
+                "entries": rows,
+            }
             several = in_several(book.budgets(), book.entries())
             told |= {} if several is None else {"in_several": several.to_dict()}
             typer.echo(json.dumps(told, indent=2))
             return
-        _print_tables(book, entries)
+        _print_tables(book, entries, lost)
         if unproved := _unproved(book):
             typer.echo(
                 f"{unproved} {'entry is' if unproved == 1 else 'entries are'} not proved (seeded noise, or a claim "
@@ -77,6 +90,8 @@ def show(
             )
         if (several := in_several(book.budgets(), book.entries())) is not None:
             typer.echo(several.covered)
+        for each in lost:
+            typer.echo(f"UNKNOWN what was spent on {each.anchor.dataset!r}: {each}.")
         typer.echo(f"Head: entry {head.seq}, {head.hash}")
         typer.echo("A ledger holds nothing confidential: only names, losses and public parameters.")
 
@@ -96,7 +111,8 @@ def verify(
     """Replay every entry from its text: seals, links, sums, budgets. The exit code is 0 when intact, else 1.
 
     The first bad entry is named. A tail that was cut off cannot be seen from inside. Give a hash you know from an
-    earlier `show`, or a release: the chain must contain it, and the release's files must be the published ones.
+    earlier `show`, or a release: the chain must contain it, and the release's files must be the published ones. What
+    this user has seen of the ledger must be in it, too.
 
     Example: `discreet ledger verify out/demo/ledger.db --release out/demo/release/jobs/release.json`
     """
@@ -106,11 +122,13 @@ def verify(
         expected = [_hash(text) for text in expect_head or ()]
         verdict, empty = book.verify(contains=expected, watch=_progress), not book.head.seq
         faults = [fault for path in release or () if verdict and (fault := check_release(book, path))]
-    intact = verdict.intact and not faults
+        lost = [str(each) for each in book.lost()] if verdict else []
+    intact = verdict.intact and not (faults or lost)
     if as_json:
-        typer.echo(json.dumps(verdict.to_dict() | {"intact": intact, "empty": empty, "releases": faults}, indent=2))
+        more = {"intact": intact, "empty": empty, "releases": faults, "lost": lost}
+        typer.echo(json.dumps(verdict.to_dict() | more, indent=2))
     else:
-        typer.echo("\n".join([str(verdict), *faults, *[EMPTY] * empty]))
+        typer.echo("\n".join([str(verdict), *faults, *(f"lines are lost: {each}" for each in lost), *[EMPTY] * empty]))
     if not intact:
         raise typer.Exit(1)
 
@@ -173,6 +191,7 @@ def budget(
     elif reason is not None or confirmed_by is not None or by is not None:
         raise typer.BadParameter("No new amount was named. Add --epsilon, or leave the reason and the people out.")
     with faults_as_json(as_json), _opened(where) as book:
+        lost = book.lost()
         asked = [each for each in book.budgets() if dataset in (None, each.dataset) and unit in (None, each.unit)]
         kept = {(each.dataset, each.unit) for each in asked}
         lines = [each for each in book.entries() if each.kind == "budget" and (each.dataset, each.unit) in kept]
@@ -183,17 +202,109 @@ def budget(
             )
     if as_json:
         changes = [each.to_dict() for each in lines]
-        typer.echo(json.dumps({"budgets": [each.to_dict() for each in asked], "changes": changes}, indent=2))
+        typer.echo(json.dumps({"budgets": [_told(each, lost) for each in asked], "changes": changes}, indent=2))
     else:
-        _print_budgets(asked, lines)
+        _print_budgets(asked, lines, lost)
 
 
-def _print_budgets(budgets: list[Budget], lines: list[Entry]) -> None:
+@ledger.command()
+def backup(
+    where: Where,
+    copy: Annotated[str, typer.Argument(metavar="COPY", help="A file; one of an earlier copy is continued.")],
+) -> None:
+    """Copy the ledger as it is at this moment, also while charges run.
+
+    A ledger that lacks lines which this user has seen is not copied.
+
+    Example: `discreet ledger backup ledger.db /mnt/other/ledger-copy.db`
+    """
+    with _opened(where) as book:
+        head = book.backup(copy)
+    typer.echo(f"{copy} has entries 1 to {head.seq}, head {head.hash}")
+
+
+@ledger.command()
+def restore(
+    copy: Annotated[str, typer.Argument(metavar="COPY", help="A copy that `backup` made.")],
+    where: Where,
+    place: Places = None,
+) -> None:
+    """Bring a ledger back from a copy, to a new place or to the beginning of it that is left.
+
+    A copy that lacks lines which this user, or one of the places, has seen is refused. What was spent then counts only
+    if the loss is declared: `discreet ledger declare-loss`, where the copy is one of the places.
+
+    Example: `discreet ledger restore /mnt/other/ledger-copy.db ledger.db out/release`
+    """
+    from discreet.ledger import Ledger
+
+    _opened(copy).close()
+    head = Ledger.restore(copy, where, known=_places(place))
+    typer.echo(f"{where} has entries 1 to {head.seq}, head {head.hash}")
+
+
+@ledger.command()
+def declare_loss(
+    where: Where,
+    place: Places = None,
+    reason: Annotated[
+        str | None, typer.Option(help="What was lost and who looked for it; stays in the ledger.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who declares it; this user unless named.")] = None,
+    confirmed_by: Annotated[str | None, typer.Option(metavar="NAME", help="The second person.")] = None,
+) -> None:
+    """Write what is known of a lost ledger into a new chain, or into what is left of it, as spent.
+
+    Known is what this user's note has, and what the places have. What nobody has seen is not written, so name every
+    place there is. Releases that are not known to be published are never drawn again.
+
+    Example: `discreet ledger declare-loss ledger.db out/release --reason 'disk failed' --by anna --confirmed-by rita`
+    """
+    from discreet.ledger import Ledger
+
+    if reason is None:
+        raise typer.BadParameter("A loss is declared for a reason, which stays in the ledger. Add --reason.")
+    known = _places(place)
+    added = Ledger.declare_loss(where, known=known, reason=reason, by=by, confirmed_by=confirmed_by)
+    charges = sum(line.kind == "charge" for line in added)
+    typer.echo(f"{len(added)} entries were written, {charges} of them charges.")
+    with Ledger.open(where, read_only=True, places=known) as book:
+        _print_budgets(book.budgets(), [], book.lost())
+
+
+def _places(paths: list[str] | None) -> list[Place]:
+    """Where anchors are; of a desk also its database."""
+    from discreet.ledger.anchors import places_in
+
+    found: list[Place] = []
+    for path in paths or ():
+        if "://" not in path and not os.path.exists(path):  # noqa: PTH110 (no error)
+            raise PlanError(f"There is no {path!r}.", "A place is a folder, a bundle or a ledger.", "Name one.")
+        desk = Path(path) / "desk.db"
+        if desk.is_file():
+            from discreet.web.book import DeskAnchors
+
+            found.append(DeskAnchors(desk))
+        found += places_in(path)
+    return found
+
+
+def _told(budget: Budget, lost: Sequence[Lacking]) -> dict[str, object]:
+    """A budget as plain values; of one that lacks lines it is not known what was spent."""
+    if budget.dataset not in {each.anchor.dataset for each in lost}:
+        return budget.to_dict()
+    unknown = dict.fromkeys(key for key in ("spent", "remaining", "periods") if key in budget.to_dict())
+    return budget.to_dict() | unknown
+
+
+def _print_budgets(budgets: list[Budget], lines: list[Entry], lost: Sequence[Lacking]) -> None:
     from discreet.ledger.budget import amounts
     from discreet.report.numbers import minute
 
     for each in budgets:
-        typer.echo(f"{each.dataset}, {each.unit}: {amounts(each.remaining)} is left of {amounts(each.total)}.")
+        gone = [str(one) for one in lost if one.anchor.dataset == each.dataset]
+        left = f"an UNKNOWN part is left ({gone[0]})" if gone else f"{amounts(each.remaining)} is left"
+        typer.echo(f"{each.dataset}, {each.unit}: {left} of {amounts(each.total)}.")
         for line in lines:
             if (line.dataset, line.unit) != (each.dataset, each.unit) or line.loss is None:
                 continue
@@ -210,8 +321,11 @@ def _print_budgets(budgets: list[Budget], lines: list[Entry]) -> None:
 
 def _opened(where: str) -> Ledger:
     from discreet.ledger import Ledger
+    from discreet.ledger.anchors import refuse_absent
+    from discreet.ledger.store import place_of
 
     if "://" not in where and not os.path.isfile(where):  # noqa: PTH113 (no error)
+        refuse_absent(str(place_of(where)), repr(where))
         raise PlanError(
             f"There is no ledger {where!r}.",
             "It is a file, or postgresql://user@host/database.",
@@ -248,7 +362,7 @@ def _progress(rows: Iterable[Row], total: int) -> Iterable[Row]:
     return track(rows, "Replaying entries", total=total, console=Console(stderr=True), transient=True)
 
 
-def _print_tables(book: Ledger, entries: list[Entry]) -> None:
+def _print_tables(book: Ledger, entries: list[Entry], lost: Sequence[Lacking]) -> None:
     from fractions import Fraction
 
     from rich.console import Console
@@ -264,7 +378,14 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     def told(loss: Loss | None) -> str:
         return "" if loss is None else amounts(loss) if wide else amounts(loss).replace(", ", "\n")
 
-    losses = [(told(budget.total), told(budget.spent), told(budget.remaining)) for budget in known]
+    gone = {each.anchor.dataset for each in lost}
+    losses = [
+        (
+            told(budget.total),
+            *(["unknown"] * 2 if budget.dataset in gone else map(told, (budget.spent, budget.remaining))),
+        )
+        for budget in known
+    ]
     costs = [told(entry.loss) for entry in entries]
     short = max(map(len, "\n".join([*(text for row in losses for text in row), *costs]).split("\n"))) <= SHORT
 
@@ -287,7 +408,7 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
             rest = (release, cost, proved, escape(str(entry.payload["by"])))
         lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, minute(str(entry.payload["at"])))
     console.print(budgets)
-    dated = [budget for budget in known if budget.policy is not None]
+    dated = [budget for budget in known if budget.policy is not None and budget.dataset not in gone]
     if dated:
         periods = titled("Periods", "data set", "period", "spent", "remaining")
         for budget in dated:

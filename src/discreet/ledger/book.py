@@ -7,8 +7,9 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,12 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.arguments import of_kinds
-from discreet.errors import LedgerError, PrivacyError
+from discreet.errors import LedgerError, NoLedger, PrivacyError
 from discreet.faults import Argument
-from discreet.ledger import chain
+from discreet.ledger import anchors, chain
+from discreet.ledger.anchors import Anchor, Lacking, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.loss import declare
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
 from discreet.ledger.periods import Dates, Policy
@@ -40,6 +43,7 @@ class Ledger:
     Parameters
     ----------
     store : the table that holds the lines; `open` and `in_memory` make it.
+    places : where charges leave anchors beside this user's note, and those of lost lines are seen.
 
     Examples
     --------
@@ -49,19 +53,46 @@ class Ledger:
     epsilon=2
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, places: Sequence[Place] = ()) -> None:
         if not hasattr(store, "reading"):
             asked = f"Ledger(...) was given a {type(store).__name__}, which is not the store of a ledger."
             remedy = "Use `Ledger.open(path)`, or `Ledger.in_memory()` for a trial."
             raise LedgerError(asked, "`open` makes that store from a path or an address.", remedy)
         self._store = store
+        self.places = (*anchors.note_of(store.place), *places)
 
     @classmethod
-    def open(cls, ledger: str | Path, *, read_only: bool = False) -> Ledger:
-        """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
+    def open(cls, ledger: str | Path, *, read_only: bool = False, places: Sequence[Place] = ()) -> Ledger:
+        """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`.
+
+        Where this user has seen one it is not made again. Charges leave anchors in this user's note, and in `places`.
+        """
         from discreet.ledger.store import Store
 
-        return cls(Store(ledger, read_only=read_only))
+        return cls(Store(ledger, read_only=read_only, absent=anchors.refuse_absent), places)
+
+    @classmethod
+    def found(
+        cls, ledger: str, *, places: Sequence[Place] = (), datasets: Collection[str] | None = None
+    ) -> Ledger | None:
+        """The ledger, to be read; None where there is none yet, neither here nor by what `places` have of `datasets`.
+
+        One that lacks lines of these data sets, or of any, is refused: what it says is not what was spent.
+        """
+        try:
+            book = cls.open(ledger, read_only=True, places=places)
+        except NoLedger:
+            if "://" not in ledger and os.path.exists(ledger):  # noqa: PTH110 (no error)
+                raise
+            anchors.refuse_elsewhere(ledger, places, datasets)
+            return None
+        try:
+            for dataset in [None] if datasets is None else datasets:
+                book.refuse_lost(dataset)
+        except BaseException:
+            book.close()
+            raise
+        return book
 
     @classmethod
     def in_memory(cls) -> Ledger:
@@ -113,7 +144,7 @@ class Ledger:
         if not total:
             nothing = f"A budget of {amounts(total)} pays for nothing."
             raise PrivacyError(nothing, "It must be above 0.", "Give a positive total.", about="total")
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             known = self._account(page, dataset, unit.key)
             if known is not None:
                 return known.confirmed(total, policy)
@@ -160,7 +191,7 @@ class Ledger:
         if not reason.strip():
             unsaid = f"The budget of {dataset!r} cannot change without a reason."
             raise PrivacyError(unsaid, remedy="Say who decided and why.", about="reason")
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             known = self._only_account(page, dataset) if unit is None else self._open_account(page, dataset, unit)
             changed, first = known.resized(known.total if total is None else total, policy), by or user()
             facts = {"reason": reason}
@@ -190,7 +221,7 @@ class Ledger:
         named(release, "release")
         asked = {} if details is None else details
         details, number = _plain(asked, release), DrawNumber.new()
-        with self._store.writing() as page:
+        with self._spending(dataset) as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
             if earlier is None:
@@ -235,7 +266,7 @@ class Ledger:
         files are not looked at. The same call may be repeated where its answer was lost.
         """
         number = DrawNumber.of(entry, files)
-        with self._store.writing() as page:
+        with self._spending(entry.dataset) as page:
             where = {"dataset": entry.dataset, "release": str(entry.release)}
             charge = page.last(kind="charge", **where)
             if charge is None or charge.hash != entry.hash:
@@ -261,8 +292,10 @@ class Ledger:
             return earlier
 
     def budget(self, dataset: str, unit: Unit) -> Budget:
-        """Total, spent and remaining of one data set under one unit."""
+        """Total, spent and remaining of one data set under one unit; refused where lines of it are lost."""
+        seen = self._seen(dataset)
         with self._store.reading() as page:
+            self._refuse_lost(page, seen)
             return self._open_account(page, dataset, unit)
 
     def remaining(self, dataset: str, unit: Unit) -> Loss:
@@ -273,8 +306,116 @@ class Ledger:
         """The cost of the releases of a data set under a unit."""
         return self.budget(dataset, unit).spent
 
+    def lost(self, dataset: str | None = None) -> list[Lacking]:
+        """The anchors of a data set, or of all, that the chain lacks: what was spent is then not known from it."""
+        seen = self._seen(dataset)
+        with self._store.reading() as page:
+            return anchors.missing(page, seen)
+
+    def refuse_lost(self, dataset: str | None = None) -> None:
+        """Refuse a ledger that lacks lines which were seen."""
+        if lacking := self.lost(dataset):
+            raise anchors.lost(self._store.label, lacking)
+
+    @classmethod
+    @of_kinds
+    def declare_loss(
+        cls,
+        ledger: str | Path,
+        *,
+        known: Sequence[Place] = (),
+        reason: str,
+        by: str | None = None,
+        confirmed_by: str | None = None,
+    ) -> list[Entry]:
+        """Write what this user's note and other places have of lost lines into the chain at `ledger`, as spent.
+
+        The chain may be new. Two people declare a loss, because what nobody has seen is not written. The lines that
+        were added.
+        """
+        from discreet.ledger.store import Store, place_of
+
+        if not reason.strip():
+            unsaid = "A loss cannot be declared without a reason."
+            raise PrivacyError(unsaid, remedy="Say what was lost and who looked for it.", about="reason")
+        first = by or user()
+        facts = {"confirmed_by": named(second_person(first, confirmed_by, "a lost ledger"), "confirmed_by")}
+        places = (*anchors.note_of(place_of(ledger)), *known)
+        told = [anchor for place in places for anchor in place.anchors()]
+        if not told:
+            raise LedgerError(
+                f"No line is known of a ledger that was lost at {str(ledger)!r}.",
+                "Lines are known from output folders, bundles, desks and copies.",
+                "Name the places that have some.",
+            )
+        with cls(Store(ledger), known) as book:
+            with book._store.writing() as page:
+                accounts = {(budget.dataset, budget.unit): budget for budget in book._accounts(page)}
+                added = declare(page, told, accounts=accounts, stamp=_stamp(first) | facts, reason=reason)
+                kept = [anchor for line in added for anchor in book._to_anchor(page, line)]
+            if not added:
+                raise LedgerError(
+                    f"Nothing is lost: ledger {book._store.label} has every line that is known.",
+                    "Nothing was written.",
+                    "Name another place, if it has lines of a ledger that was lost.",
+                )
+            for place in book.places:
+                place.keep(kept)
+        return added
+
+    def backup(self, copy: str | Path) -> Head:
+        """Copy the chain as it is at this moment, also while charges run; an earlier copy is continued."""
+        from discreet.ledger.store import Store
+
+        self.refuse_lost()
+        target = Store(copy)
+        try:
+            with target.writing() as there, self._store.reading() as here:
+                return chain.carry(here, there)
+        finally:
+            target.close()
+
+    @classmethod
+    def restore(cls, copy: str | Path, ledger: str | Path, *, known: Sequence[Place] = ()) -> Head:
+        """Bring a chain back from a copy, or the end of it. A copy that lacks lines which were seen is refused."""
+        from discreet.ledger.store import Store, place_of
+
+        with cls.open(copy, read_only=True) as source, source._store.reading() as here:
+            places = (*anchors.note_of(place_of(ledger)), *known)
+            if lacking := anchors.missing(here, anchors.seen(places)):
+                raise anchors.lost(source._store.label, lacking)
+            target = Store(ledger)
+            try:
+                with target.writing() as there:
+                    chain.carry(here, there)
+            finally:
+                target.close()
+        with cls.open(ledger, read_only=True, places=known) as book:
+            book.leave_anchors()
+            return book.head
+
+    def declares_lost(self, known: Sequence[Anchor]) -> bool:
+        """Whether every one of these lines is of another chain, and its loss is declared here."""
+        with self._store.reading() as page:
+            return all(anchors.is_declared(page, anchor) for anchor in known)
+
+    def leave_anchors(self) -> None:
+        """Leave anchors of all data sets as they are now: from here on the chain must have these lines."""
+        seen = self._seen(None)
+        with self._store.reading() as page:
+            self._refuse_lost(page, seen)
+            datasets = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
+            last = [line for name in datasets if (line := page.last(dataset=name)) is not None]
+            found = [anchor for line in last for anchor in self._to_anchor(page, line)]
+        for place in self.places:
+            place.keep(found)
+
+    def is_anchored(self, dataset: str) -> bool:
+        """Whether anything outside of the ledger says how far it was."""
+        return bool(self._seen(dataset))
+
     def budgets(self) -> list[Budget]:
-        """Every budget, in the order of opening."""
+        """Every budget that the chain has, in the order of opening. `lost` tells whether it is all of it."""
         with self._store.reading() as page:
             return self._accounts(page)
 
@@ -299,6 +440,16 @@ class Ledger:
             return page.last(hash=seal)
 
     @property
+    def identity(self) -> str:
+        """The hash of the first line, by which the ledger is known elsewhere; refused of an empty one."""
+        with self._store.reading() as page:
+            first = page.at(1)
+        if first is None:
+            nothing = f"Ledger {self._store.label} has no lines."
+            raise LedgerError(nothing, "Its first line names it.", "Open a budget first.")
+        return first.hash
+
+    @property
     def head(self) -> Head:
         """The last line: keep it elsewhere to be able to prove that nothing was cut off."""
         with self._store.reading() as page:
@@ -316,6 +467,31 @@ class Ledger:
         """
         with self._store.reading() as page, closing(page.rows()) as rows:
             return chain.verify(watch(rows, page.count()), contains=contains)
+
+    def _seen(self, dataset: str | None) -> list[tuple[Place, Anchor]]:
+        return [(place, anchor) for place, anchor in anchors.seen(self.places) if dataset in (None, anchor.dataset)]
+
+    def _refuse_lost(self, page: LedgerTransaction, seen: Iterable[tuple[Place, Anchor]]) -> None:
+        if lacking := anchors.missing(page, seen):
+            raise anchors.lost(self._store.label, lacking)
+
+    @contextmanager
+    def _spending(self, dataset: str) -> Iterator[LedgerTransaction]:
+        """The only writer for a data set, on a chain that has all of its lines; what it wrote is anchored then."""
+        seen, added = self._seen(dataset), []
+        with self._store.writing() as page:
+            self._refuse_lost(page, seen)
+            yield page
+            if self.places and page.added:
+                added = self._to_anchor(page, page.added[-1])
+        for place in self.places if added else ():
+            place.keep(added)
+
+    def _to_anchor(self, page: LedgerTransaction, last: Entry) -> list[Anchor]:
+        """The last line, and the one of its budget, which a declared loss needs."""
+        first, opened = page.at(1), page.last(kind="budget", dataset=last.dataset, unit=last.unit)
+        assert first is not None and opened is not None, last
+        return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]
 
     def _account(self, page: LedgerTransaction, dataset: str, unit: str) -> Budget | None:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)

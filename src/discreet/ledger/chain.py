@@ -8,14 +8,18 @@ lines tell more than hashes: a ledger of other data is not one that was cut off.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from discreet.errors import PrivacyError
+from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.budget import Budget
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.periods import Policy
+
+if TYPE_CHECKING:
+    from discreet.ledger.store import LedgerTransaction
 
 SHOWN = 3
 """Hashes that a verdict lists."""
@@ -76,6 +80,30 @@ def verify(rows: Iterable[Row], *, contains: Collection[Known] = ()) -> ChainVer
         unknown = ", ".join(sorted(missing)[:SHOWN]) + f" and {len(missing) - SHOWN} more" * (len(missing) > SHOWN)
         return ChainVerdict(False, head, None, f"the chain does not contain {unknown}: {told}")
     return ChainVerdict(True, head)
+
+
+def carry(source: LedgerTransaction, target: LedgerTransaction) -> Head:
+    """Write the lines of `source` that `target` does not have yet; it must be empty, or a beginning of it."""
+    head = target.head()
+    shared = source.at(head.seq) if head.seq else None
+    if head.seq and (shared is None or shared.hash != head.hash):
+        raise LedgerError(
+            f"The ledger that is there has {head.seq} lines, and is no beginning of the one that was to be copied.",
+            "A copy never replaces lines. Nothing was written.",
+            "Move it away, or name another place.",
+        )
+    with closing(source.rows(after=head.seq)) as rows:
+        for row in rows:
+            target.write(Entry.from_row(row))
+    with closing(target.rows()) as rows:
+        verdict = verify(rows)
+    if not verdict:
+        raise LedgerError(
+            f"The ledger that was to be copied is {verdict}.",
+            "Nothing was written.",
+            "Go back to a copy that `discreet ledger verify` calls intact.",
+        )
+    return verdict.head
 
 
 def _told(missing: Collection[Known], head: Head, datasets: Collection[str], *, alone: bool) -> str:

@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -99,7 +99,14 @@ def _founding(backend: str) -> list[str]:
 class Store:
     """One ledger's table, opened; `label` names it in messages and holds no password."""
 
-    def __init__(self, where: str | Path | None, *, read_only: bool = False, in_place: bool = False) -> None:
+    def __init__(
+        self,
+        where: str | Path | None,
+        *,
+        read_only: bool = False,
+        in_place: bool = False,
+        absent: Callable[[str, str], object] = lambda _place, _label: None,
+    ) -> None:
         if not isinstance(where, str | Path | None):
             raise LedgerError(
                 (Argument("ledger", where), " is not where a ledger is."),
@@ -113,12 +120,14 @@ class Store:
         self.label = _label(self.url)
         self.is_postgres = self.url.get_backend_name() == "postgresql"
         self.read_only = read_only
-        self._in_memory = where is None
+        self._in_memory, self._absent = where is None, absent
         self._process = os.getpid()
-        self.place = None if where is None else self._placed()
+        self.place = place_of(where)
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
+            if _is_absent(path):
+                absent(str(self.place), self.label)
             _check_path(path, read_only=read_only)
             if not (read_only or in_place):
                 _tidy(path)
@@ -130,10 +139,6 @@ class Store:
         except BaseException:
             self.engine.dispose()
             raise
-
-    def _placed(self) -> str:
-        """Where the ledger is, however it was written."""
-        return self.label if self.is_postgres else str(Path(self.url.database or "").resolve())
 
     def close(self) -> None:
         self.engine.dispose()
@@ -247,9 +252,10 @@ class Store:
                 columns = [str(column["name"]) for column in inspector.get_columns(NAME)]
                 if columns != table.columns.keys():
                     raise self._not_a_ledger(f"its table {NAME} has the columns {', '.join(columns)}")
-            elif self.read_only or (tables and not self.is_postgres):
-                raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
             else:
+                self._absent(str(self.place), self.label)
+                if self.read_only or (tables and not self.is_postgres):
+                    raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
                 for statement in _founding(self.engine.dialect.name):
                     connection.exec_driver_sql(statement)
         if not (self.is_postgres or self._in_memory or self.read_only):
@@ -317,15 +323,21 @@ class LedgerTransaction:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
+        self.added: list[Entry] = []
 
     def last(self, **where: str) -> Entry | None:
         """The latest line with these values, checked against its seal."""
         row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
         return None if row is None else Entry.from_row(dict(row))
 
-    def rows(self) -> Generator[Row, None, None]:
-        """Every line in order, as stored and unchecked. Close it when not read to the end."""
-        query = sa.select(table).order_by(table.c.seq).execution_options(yield_per=1000)
+    def at(self, seq: int) -> Entry | None:
+        """The line of this number, checked against its seal."""
+        row = self._connection.execute(_latest(("seq",)), {"seq": seq, "limit": 1}).mappings().first()
+        return None if row is None else Entry.from_row(dict(row))
+
+    def rows(self, *, after: int = 0) -> Generator[Row, None, None]:
+        """Every line `after` a number, in order, as stored and unchecked. Close it when not read to the end."""
+        query = sa.select(table).where(table.c.seq > after).order_by(table.c.seq).execution_options(yield_per=1000)
         with self._connection.execute(query) as result:
             for row in result.mappings():
                 yield dict(row)
@@ -344,8 +356,13 @@ class LedgerTransaction:
 
     def append(self, **fields: Any) -> Entry:
         entry = Entry.after(self.head(), **fields)
-        self._connection.execute(_INSERT, entry.to_row())
+        self.write(entry)
         return entry
+
+    def write(self, entry: Entry) -> None:
+        """Write a line as it was sealed. The table refuses one whose number or link it has already."""
+        self._connection.execute(_INSERT, entry.to_row())
+        self.added.append(entry)
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -375,6 +392,14 @@ def _url(where: str | Path | None) -> URL:
     )
 
 
+def place_of(where: str | Path | None) -> str | None:
+    """Where a ledger is, however it was written, without a password; None in memory."""
+    if where is None:
+        return None
+    url = _url(where)
+    return _label(url) if url.get_backend_name() == "postgresql" else str(Path(url.database or "").resolve())
+
+
 def _label(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return repr(url.database) if url.database else "in memory"
@@ -393,6 +418,13 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
     return f"{path.resolve().as_uri()}?{mode}"
 
 
+def _is_absent(path: Path) -> bool:
+    """Whether there is nothing at a path; a folder that is closed to this user does not tell."""
+    with suppress(PermissionError):
+        return not path.exists()
+    return False
+
+
 def _check_path(path: Path, *, read_only: bool) -> None:
     place, unwritten = repr(str(path)), "Nothing was written."
     a_ledger = "A ledger is a file, or a database by its address."
@@ -409,7 +441,7 @@ def _check_path(path: Path, *, read_only: bool) -> None:
         raise LedgerError(f"{place} is a folder, not a ledger.", a_ledger, in_it)
     if read_only and not is_there:
         first = "Check the path; the first budget makes the ledger."
-        raise LedgerError(f"There is no ledger at {place}.", unwritten, first)
+        raise NoLedger(f"There is no ledger at {place}.", unwritten, first)
     if not path.parent.is_dir():
         nowhere = f"There is no folder {str(path.parent)!r} for a ledger."
         raise LedgerError(nowhere, unwritten, "Make the folder first.")

@@ -38,13 +38,16 @@ BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
 
 
 def write_bundle(
-    folder: Path, file: PlanFile, lines: Iterable[Entry], *, head: Head, published: Mapping[str, Entry]
+    folder: Path, file: PlanFile, lines: Iterable[Entry], *, head: Head, ledger: str, published: Mapping[str, Entry]
 ) -> Path:
-    """Pack the output folder of a plan that was carried out: the published files and nothing else that lies there."""
+    """Pack the output folder of a plan that was carried out: the published files and nothing else that lies there.
+
+    `ledger` is the hash of the ledger's first line: with it the lines are anchors.
+    """
     texts = {
         REPORT: (folder / REPORT).read_bytes(),
         REQUEST: as_json(request(file)),
-        LEDGER: as_json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
+        LEDGER: as_json({"head": head._asdict(), "ledger": ledger, "lines": [line.to_row() for line in lines]}),
     }
     texts |= {name: (folder / name).read_bytes() for name in alarm_files(folder, file.plan.alarms)}
     hashes = {name: sha256(content).hexdigest() for name, content in texts.items()} | _files(published)

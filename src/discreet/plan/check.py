@@ -151,7 +151,11 @@ class PlanCheck:
             dataset = known.request.source.dataset
             asked[dataset].append(Claim.of(known.request.guarantee, release=known.name, dataset=dataset))
         return tuple(
-            Assurance.of(asked[one.dataset], spent=one.after.spent if one.fits else None, jobs=one.jobs_of_one_worker)
+            Assurance.of(
+                asked[one.dataset],
+                spent=one.after.spent if one.fits and one.known else None,
+                jobs=one.jobs_of_one_worker,
+            )
             for one in self.spending
         )
 

@@ -111,13 +111,16 @@ class Confidential:
         return self._histories
 
     def unnamed(self) -> list[Fault]:
-        """The fault of columns of jobs without a role, by their names; what cannot be opened, a run refuses."""
-        data, engine = self.source.tables.data, self.engine
+        """The fault of columns of jobs without a role, by their names in the head of a file; no cluster is asked.
+
+        What cannot be opened, and what a cluster or a server stores, a run refuses before it pays.
+        """
+        data = self.source.tables.data
         with suppress(DiscreetError, OSError, ValueError):  # Arrow's failures are of these
-            path: Any = self.path
+            path: Any = self.source.data(data.source)
             if (folder := folder_of(path)) is not None and folder == Path(path):
                 path = tables_in(folder, None, None)[0]
-            found = names_of(path) if engine is None else engine.read(path, name="jobs").collect_schema().names()
+            found = names_of(path)
             schema = self.source.schema()
             if not {*schema.keys} <= {*found}:
                 return []  # names that are written otherwise are told by who opens the rows

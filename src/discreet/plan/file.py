@@ -7,7 +7,8 @@ from pathlib import Path
 
 from discreet.databases import is_address
 from discreet.errors import DataError
-from discreet.faults import Place
+from discreet.faults import Place as KeyPlace
+from discreet.ledger.anchors import OutputFolder, Place
 from discreet.plan.document import Document
 from discreet.plan.shape import ALONE, AnyRelease, Output, Plan
 from discreet.plan.source import Columns, LevelsSection, SourceSection
@@ -18,10 +19,11 @@ from discreet.schema import Schema
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanFile:
-    """A plan and the text it came from."""
+    """A plan and the text it came from; `traces` are where charges leave anchors beside its output folder."""
 
     plan: Plan
     document: Document
+    traces: tuple[Place, ...] = ()
 
     def __repr__(self) -> str:
         return f"<PlanFile {self.document.path.name!r}: {len(self.plan.release)} releases>"
@@ -52,6 +54,11 @@ class PlanFile:
         """The place of the ledger of all sources: a file relative to the plan, or a server's address."""
         where = next(iter(self.plan.source.values())).budget.ledger
         return where if "://" in where else str(self.path(where))
+
+    @property
+    def anchored(self) -> tuple[Place, ...]:
+        """Where its charges leave anchors of the ledger, beside this user's note."""
+        return (*self.traces, OutputFolder(self.path(self.plan.output.folder)))
 
     def index(self, name: str) -> int:
         """The number of the release called `name`."""
@@ -106,7 +113,7 @@ class PlanSource:
         """The place of the plan's data: a path, or the address of a table on a server."""
         return text if is_address(text) or is_remote(text) else self.path(text)
 
-    def place(self, *keys: str) -> Place:
+    def place(self, *keys: str) -> KeyPlace:
         """A key of the source in the plan's text: the tables of a single one are at the top."""
         return keys if self.name == ALONE else ("source", self.name, *keys)
 

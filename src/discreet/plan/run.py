@@ -167,7 +167,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     _refuse_copies(file, contents)
     if waiting:
         note.write(held)
-    with Ledger.open(file.ledger) as ledger:
+    with Ledger.open(file.ledger, places=file.anchored) as ledger:
         accounts = {name: _account(ledger, name, source, contents) for name, source in file.accounts.items()}
         published = {}
         for known in found.releases:
@@ -176,7 +176,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
             account = accounts[known.request.source.dataset]
             published[known.name] = _publish(account, offer, folder / known.name, name=known.name)
         budgets = tuple(ledger.budget(name, account.unit) for name, account in accounts.items())
-        head = ledger.head
+        head, identity = ledger.head, ledger.identity
         lines = [entry for entry in ledger.entries() if entry.dataset in accounts]
     steps.next("write the report")
     alarms, _ = alarm_steps(
@@ -190,7 +190,7 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")
         if file.plan.output.bundle:
-            bundle = write_bundle(folder, file, lines, head=head, published=published)
+            bundle = write_bundle(folder, file, lines, head=head, ledger=identity, published=published)
     note.drop()
     return RunResult(found, folder, published, budgets, head, report, bundle, facts)
 

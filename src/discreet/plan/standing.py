@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
+from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.faults import Fault, Sentence
 from discreet.ledger import Budget, Dates, Entry, Ledger, Policy
 from discreet.ledger.budget import amounts, readable
@@ -24,19 +24,22 @@ from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss, total
 from discreet.privacy.units import Unit
 
-State: TypeAlias = Literal["new", "paid, not released", "released"]
+State: TypeAlias = Literal["new", "paid, not released", "released", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The ledger's facts about one data set; empty if there is no ledger yet."""
+    """The ledger's facts about one data set; empty if there is no ledger yet, unknown if it cannot be believed."""
 
     budgets: tuple[Budget, ...] = ()
     charged: Mapping[str, Entry] = field(default_factory=dict)
     published: Mapping[str, Entry] = field(default_factory=dict)
     opened: tuple[Entry, ...] = ()
+    known: bool = True
 
     def state(self, name: str) -> State:
+        if not self.known:
+            return "unknown"
         return "released" if name in self.published else "paid, not released" if name in self.charged else "new"
 
 
@@ -60,6 +63,7 @@ class Spending:
     jobs_of_one_worker : the most jobs that one worker may have in a table of counts; None where there is no bound.
     fits : whether all of it can be paid; `after` is without what cannot.
     earlier : what the ledger says of the releases of these data that were paid for before.
+    known : whether the ledger said what was spent; otherwise `before` and `after` are those of no ledger.
     """
 
     unit: Unit
@@ -69,6 +73,7 @@ class Spending:
     jobs_of_one_worker: int | None = 1
     fits: bool = True
     earlier: tuple[Claim, ...] = ()
+    known: bool = True
 
     @property
     def dataset(self) -> str:
@@ -79,6 +84,10 @@ class Spending:
         def then(left: str) -> str:
             return f" and {left} afterwards." if self.fits else "; not every release can be paid."
 
+        if not self.known:
+            return (
+                f"{amounts(self.cost)}. What is left of {amounts(self.before.total)} for {self.dataset!r} is not known."
+            )
         return (
             f"{amounts(self.cost)}. Of {amounts(self.before.total)} for {self.dataset!r}, "
             f"{amounts(self.before.remaining)} is left now{then(amounts(self.after.remaining))}"
@@ -99,10 +108,11 @@ class Spending:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, ready for JSON."""
+        unknown = dict.fromkeys(("spent", "remaining"))
         return {
-            "budget": self.before.to_dict(),
+            "budget": self.before.to_dict() | ({} if self.known else unknown),
             "cost": self.cost.to_dict(),
-            "remaining_after": self.after.remaining.to_dict(),
+            "remaining_after": self.after.remaining.to_dict() if self.known else None,
         }
 
 
@@ -110,18 +120,18 @@ def standings(file: PlanFile) -> tuple[dict[str, Standing], list[Fault]]:
     """The ledger's present facts about each data set of the plan; no ledger is made."""
     where, datasets = file.ledger, {source.dataset: None for source in file.sources}
     place, nothing = file.sources[0].place("budget", "ledger"), {dataset: Standing() for dataset in datasets}
-    if "://" not in where and not Path(where).exists():
-        folder = Path(where).parent
-        missing = f"there is no folder {str(folder)!r} for a ledger. Make the folder first."
-        return nothing, [] if folder.is_dir() else [Fault(place, missing)]
     try:
-        with Ledger.open(where, read_only=True) as ledger:
+        book = Ledger.found(where, places=file.anchored, datasets=datasets)
+        if book is None:
+            folder = Path(where).parent
+            missing = f"there is no folder {str(folder)!r} for a ledger. Make the folder first."
+            return nothing, [] if "://" in where or folder.is_dir() else [Fault(place, missing)]
+        with book:
             # Budgets first: what another process pays in between is then seen as paid, not as missing from the budget.
-            budgets, entries = ledger.budgets(), ledger.entries()
+            budgets, entries = book.budgets(), book.entries()
     except LedgerError as error:
-        if "://" in where and isinstance(error, NoLedger):
-            return nothing, []  # an empty database, in which `run` makes the ledger
-        return nothing, [replace(fault, place=place) for fault in error.faults]
+        unknown = {dataset: Standing(known=False) for dataset in datasets}
+        return unknown, [replace(fault, place=place) for fault in error.faults]
     return {dataset: _standing(dataset, budgets, entries) for dataset in datasets}, []
 
 
@@ -164,7 +174,8 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
     cost = total(new, zero=before.total.zero())
     mine = {request.release.name for request in asked}
     earlier = tuple(claim_of(charge) for name, charge in standing.charged.items() if name not in mine)
-    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked), fits, earlier), faults
+    jobs = jobs_of_one_worker(asked)
+    return Spending(source.unit, before, after, cost, jobs, fits, earlier, standing.known), faults
 
 
 def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Argument
 from discreet.frames import collect, open_frame
 from discreet.ledger import Ledger
+from discreet.ledger.anchors import notes_of
 from discreet.ledger.openings import OTHER_NAME
 from discreet.turns import in_turn
 
@@ -77,14 +77,8 @@ class KnownData:
     @classmethod
     def of(cls, ledger: Ledger) -> KnownData | None:
         """The note about a ledger, which need not be there; None for a ledger in memory, or a user without a home."""
-        if ledger.where is None:
-            return None
-        name = hashlib.sha256(f"data of\0{ledger.where}".encode()).hexdigest()
-        try:
-            state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        except RuntimeError:
-            return None
-        return cls(state / "discreet" / f"{name}.json")
+        notes = notes_of(ledger.where)
+        return None if notes is None else cls(notes.with_name(f"{notes.name}.json"))
 
     def read(self) -> dict[str, str]:
         """The hashes by name; empty if there is no note."""

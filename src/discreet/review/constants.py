@@ -40,7 +40,13 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) 
     shares = int(table["levels"]) if d == 1 else 1
     amounts = {name: amount / shares for name, amount in whole.amounts.items()}
     amounts["epsilon"] *= share
-    return found.promising(loss(**amounts))
+    promised = loss(**amounts)
+    found = found.promising(promised)
+    if (found.unit, found.loss) != (unit, promised):
+        raise RefutedError(
+            f"the noise promises {found.loss} by {found.unit.key}, and {promised} by {unit.key} is claimed"
+        )
+    return found
 
 
 def _sizes(noise: Mapping[str, Any], mechanism: Mechanism, paid: Loss) -> NoisySizes:

@@ -18,13 +18,17 @@ from discreet.ledger.periods import Policy
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines that a bundle holds, the budgets that they leave, and the head of the ledger they are from."""
+    """The lines that a bundle holds, the budgets that they leave, and the head of the ledger they are from.
+
+    `ledger` is the hash of its first line; bundles of earlier versions do not have it.
+    """
 
     entries: tuple[Entry, ...]
     budgets: Mapping[tuple[str, str], Budget]
     head: Head
     charges: Mapping[str, Entry]
     publications: Mapping[str, list[Entry]]
+    ledger: str | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Lines:
@@ -50,11 +54,14 @@ class Lines:
         head = Head(**book["head"])
         if entries and (entries[-1].seq > head.seq or (entries[-1].seq == head.seq and entries[-1].hash != head.hash)):
             raise RefutedError("the head is before the last line, or another")
+        ledger = book.get("ledger")
+        if ledger is not None and any(entry.seq == 1 and entry.hash != ledger for entry in entries):
+            raise RefutedError("it names a ledger with another first line")
         publications: dict[str, list[Entry]] = {}
         for entry in (entry for entry in entries if entry.kind == "publish"):
             publications.setdefault(str(entry.release), []).append(entry)
         charges = {entry.hash: entry for entry in entries if entry.kind == "charge"}
-        return cls(tuple(entries), budgets, head, charges, publications)
+        return cls(tuple(entries), budgets, head, charges, publications, ledger)
 
     def __str__(self) -> str:
         sums = ", ".join(f"{budget.spent} of {budget.total} spent" for budget in self.budgets.values())

@@ -26,6 +26,7 @@ from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
+from discreet.ledger.anchors import Anchor
 from discreet.ledger.draws import DrawNumber, current
 from discreet.noise.kept import LongTable, Unsolved, solving_at_most
 from discreet.plan.bundle import FORMATS
@@ -403,8 +404,14 @@ def _draws(plan: Rebuilt) -> str:
 def _ledger(plan: Rebuilt, where: str | Path | None) -> str:
     if where is None:
         raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
+    lines = plan.lines
     with Ledger.open(where, read_only=True) as ledger:
-        verdict = ledger.verify(contains=[plan.lines.head, *plan.lines.entries])
+        verdict = ledger.verify(contains=[lines.head, *lines.entries])
+        known = [] if verdict or lines.ledger is None else [Anchor(lines.ledger, entry) for entry in lines.entries]
+        if known and ledger.verify() and ledger.declares_lost(known):
+            raise UncheckedError("its lines: the ledger given declares them lost, and counts them as spent")
+        if verdict and lines.ledger not in (None, ledger.identity):
+            raise RefutedError("the bundle names a ledger with another first line")
     if not verdict:
         raise RefutedError(f"{verdict}")
     return f"{verdict}; it contains every line of the bundle"

@@ -175,8 +175,22 @@ def part(
         asked = Pure(amount)
     ask = Request(unit, asked, calibration, cells, theta, within=Fraction(within), counts=counts)
     if unit.substitution and kind.halves:
-        return kind.calibrate(replace(ask, loss=half(asked), within=Fraction(within) / 2)).promising(asked)
-    return kind.calibrate(ask)
+        halved = replace(ask, loss=half(asked), within=Fraction(within) / 2)
+        return as_asked(kind.calibrate(halved).promising(asked), ask)
+    return as_asked(kind.calibrate(ask), ask)
+
+
+def as_asked(mechanism: Mechanism, ask: Request) -> Mechanism:
+    """The mechanism, which is refused if its promise is of something else: it would be sold as what was asked for."""
+    if (mechanism.unit, mechanism.loss, mechanism.law.dimension) != (ask.unit, ask.loss, ask.cells):
+        raise PrivacyError(
+            f"{mechanism.name} has noise for {mechanism.law.dimension} counts, {mechanism.loss} and "
+            f"{mechanism.unit.key}; {ask.cells} counts, {ask.loss} and {ask.unit.key} were asked for.",
+            "A promise is of what was asked.",
+            "Leave mechanism out, or correct that package.",
+            about="mechanism",
+        )
+    return mechanism
 
 
 def basis_of(mechanism: Mechanism) -> Basis:

@@ -185,6 +185,7 @@ class CountQuery:
             kept = [name for name in self.where if name in self.jobs.schema.workplace_attributes]
             if self.jobs.workplaces is None and (self.workplace_by or kept):
                 raise unlisted(unit, self.workplace_by, kept)
+            shares = 1
             built = baseline(unit, kind, self._default(whole), epsilon=whole, delta=delta, calibration=calibration)
         else:
             raise PrivacyError(
@@ -198,7 +199,7 @@ class CountQuery:
         refuse_overflow(built, unit=unit, kinds=d, within=whole / (whole + for_sizes))
         sizes = sizes_for(built, for_sizes) if for_sizes else None
         notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
-        loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss
+        loss = built.loss * shares if sizes is None else built.loss * shares + sizes.loss
         guarantee = Guarantee(
             unit, loss, built.calibration, basis_of(built), built.proof, notes, private=self.account.private
         )

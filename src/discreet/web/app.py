@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from discreet.errors import DiscreetError
 from discreet.voices import FORM
 from discreet.web import calculators, sandbox, sources, uploads
+from discreet.web.book import anchor
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
 from discreet.web.pages import (
@@ -82,6 +83,7 @@ def create(
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         uploads.tidy()
         sources.tidy(here.desk)
+        anchor(here.desk.ledger, here.desk.traces)
         yield
         here.checks.close()
         calculators.shared.close()

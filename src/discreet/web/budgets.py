@@ -12,13 +12,13 @@ from fractions import Fraction
 
 from sqlalchemy import Connection, desc, insert, select, update
 
-from discreet.errors import DataError, PrivacyError
+from discreet.errors import DataError, LedgerError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.budget import Budget, readable
 from discreet.privacy.losses import Loss, loss
 from discreet.web.accounts import RIGHTS, Person
 from discreet.web.audit_log import now, record
-from discreet.web.book import book_at
+from discreet.web.book import anchor
 from discreet.web.desk import Desk
 from discreet.web.store import DeskStore, accounts, budget_requests
 
@@ -127,6 +127,7 @@ def decide(desk: Desk, store: DeskStore, person: Person, number: int, *, verdict
         connection.execute(changed.values(state=verdict, decided_by=person.name))
         action = "budget raised" if verdict == "confirmed" else "budget declined"
         record(connection, person.name, action, row.dataset, epsilon=row.epsilon, asked_by=row.by)
+    anchor(desk.ledger, desk.traces)  # not before the desk's database is free again
 
 
 def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None:
@@ -148,6 +149,7 @@ def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None
 
 
 def _raise(desk: Desk, dataset: str, epsilon: Fraction, *, reason: str, by: str, confirmed_by: str) -> None:
+    _refuse_trouble(desk)
     with Ledger.open(desk.ledger) as ledger:
         known = next(budget for budget in ledger.budgets() if budget.dataset == dataset)
         total = _with(known, epsilon)
@@ -155,8 +157,14 @@ def _raise(desk: Desk, dataset: str, epsilon: Fraction, *, reason: str, by: str,
             ledger.change_budget(dataset=dataset, total=total, reason=reason, by=by, confirmed_by=confirmed_by)
 
 
+def _refuse_trouble(desk: Desk) -> None:
+    if trouble := desk.ledger_trouble:
+        raise LedgerError(trouble, about="dataset")
+
+
 def _known(desk: Desk, dataset: str) -> Budget:
-    found = [budget for budget in book_at(desk.ledger).budgets if budget.dataset == dataset]
+    _refuse_trouble(desk)
+    found = [budget for budget in desk.book.budgets if budget.dataset == dataset]
     if len(found) != 1:
         raise PrivacyError(
             f"{dataset[:64]!r} has {'no budget' if not found else 'several budgets'} in the ledger.",

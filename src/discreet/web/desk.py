@@ -30,10 +30,10 @@ from discreet.plan.values import DataPlace, DataSetName, PeriodName, Positive, P
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
 from discreet.schema import Schema
-from discreet.web.book import book_at
+from discreet.web.book import DeskAnchors, LedgerView, book_at, trouble_at
 from discreet.web.contradictions import contradictions
 
-SETTINGS = "desk.toml"
+SETTINGS, DATABASE = "desk.toml", "desk.db"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """Characters of names in addresses: plans, runs, sources and releases are requested by such names, never by paths."""
 
@@ -203,13 +203,28 @@ class Desk:
 
     @property
     def database(self) -> Path:
-        return self.folder / "desk.db"
+        return self.folder / DATABASE
 
     @property
     def ledger(self) -> str:
         """The place of the ledger: a path, or a server's address."""
         where = self.settings.ledger
         return where if "://" in where else str(self.folder / where)
+
+    @property
+    def traces(self) -> tuple[DeskAnchors, ...]:
+        """Where charges of its runs leave anchors of the ledger, beside their output folders."""
+        return (DeskAnchors(self.database),)
+
+    @property
+    def book(self) -> LedgerView:
+        """The ledger now."""
+        return book_at(self.ledger, self.traces)
+
+    @property
+    def ledger_trouble(self) -> str:
+        """Why the ledger cannot be believed now; empty if it can."""
+        return trouble_at(self.ledger, self.traces)
 
     @cached_property
     def sources(self) -> dict[str, DataSource]:
@@ -280,10 +295,11 @@ class Desk:
             if columns_of := getattr(source, key):
                 data[key] = list(columns_of)  # type: ignore[assignment]
         declared = loss(epsilon=source.epsilon, delta=source.delta)
-        total = book_at(self.ledger).total(source.dataset, declared)
+        book = self.book
+        total = book.total(source.dataset, declared)
         budget: dict[str, Any] = {name: str(amount) for name, amount in total.amounts.items()}
         budget |= {"ledger": self._from_plans(self.settings.ledger), "dataset": source.dataset}
-        known = book_at(self.ledger).budget(source.dataset)
+        known = book.budget(source.dataset)
         if known is not None and known.policy is not None:  # as it is now: it may have been changed on purpose
             budget[f"per_{known.policy.each}"] = str(known.policy.limit)
         else:

@@ -80,7 +80,7 @@ class JudgedDraft:
             "faults": told,
             "warnings": warned,
             "cost": amounts(found.only.cost),
-            "remaining_after": amounts(found.only.after.remaining),
+            "remaining_after": amounts(found.only.after.remaining) if found.only.known else None,
             "releases": [release.to_dict() for release in found.releases],
         }
 
@@ -97,7 +97,11 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Meas
     public = [source.path, *([source.sizes] if source.sizes else []), *(each.file for each in source.agency.values())]
     facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
     elsewhere = "://" in desk.ledger or is_address(source.path)  # nothing tells whether a server has changed
-    key = None if elsewhere else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
+    key = (
+        None
+        if elsewhere or desk.ledger_trouble
+        else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
+    )
     try:
         found: JudgedDraft = await shared.result(
             by, _judged, desk, asked, plan, advise, key=key, seconds=ADVICE_SECONDS if advise else SECONDS
@@ -139,7 +143,7 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
         return JudgedDraft(None, told(document, same))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
-        found = check(PlanFile(shaped, document))
+        found = check(PlanFile(shaped, document, desk.traces))
     except DiscreetError as error:
         return JudgedDraft(None, (*refused, *told(document, error.faults)))
     charges = [e for e in book(desk).entries if e.kind == "charge" and e.dataset == shaped.only.budget.dataset]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DataError
+from discreet.ledger.anchors import forget_simulated
 from discreet.simulate import lodes, qwi
 from discreet.web import planning, runs
 from discreet.web.accounts import Person, local_name
@@ -78,6 +79,7 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
             about="folder",
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    forget_simulated(folder / "ledger.db")
     lodes.write(folder / "data" / "jobs", seed=SEED, share=share, year=1)
     qwi.write(folder / "data" / "flows", seed=SEED, share=min(share, 0.01))
     qwi.write(folder / "public" / "flows", seed=SEED + 1, share=0.002)

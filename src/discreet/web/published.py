@@ -9,12 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from discreet.errors import LedgerError
 from discreet.plan.bundle import PAPER, packed_releases
 from discreet.privacy.assurance import Claim
 from discreet.release.files import MANIFEST
 from discreet.release.folder import ATTRIBUTE
 from discreet.release.tables import column_names, read_table
-from discreet.web.book import LedgerView, book_at, stamp
+from discreet.web.book import LedgerView, stamp
 from discreet.web.desk import NAME, DataSource, Desk
 
 PREVIEW = 50
@@ -23,13 +24,22 @@ PREVIEW = 50
 
 def book(desk: Desk) -> LedgerView:
     """The ledger of a desk now."""
-    return book_at(desk.ledger)
+    return desk.book
+
+
+def refuse_trouble(desk: Desk) -> None:
+    """Refuse to say what was published where the ledger, which has it, cannot be believed."""
+    if trouble := desk.ledger_trouble:
+        raise LedgerError(trouble)
 
 
 def standing(desk: Desk, source: DataSource) -> dict[str, Any]:
-    """A source's budget in numbers, as the ledger knows it or as the desk's settings promise it."""
-    known = book(desk).budget(source.dataset)
+    """A source's budget in numbers, as the ledger knows it or as the desk's settings promise it; None is unknown."""
+    found = book(desk)
+    known = found.budget(source.dataset)
     whole = float(source.epsilon) if known is None else float(known.total.amounts["epsilon"])
+    if found.trouble:
+        return {"total": whole, "known": None} | dict.fromkeys(("spent", "left", "share"))
     spent = 0.0 if known is None else float(known.spent.amounts["epsilon"])
     return {
         "total": whole,
@@ -113,7 +123,10 @@ def _manifest(path: Path, _stamp: tuple[int, int]) -> dict[str, Any]:
 
 
 def release(desk: Desk, plan: str, name: str) -> Published | None:
-    return next((each for each in published(desk, plan) if each.name == name), None)
+    found = next((each for each in published(desk, plan) if each.name == name), None)
+    if found is None:
+        refuse_trouble(desk)
+    return found
 
 
 def papers(desk: Desk, plan: str) -> dict[str, Path]:

@@ -124,9 +124,11 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
     """A page of the desk."""
     here: Here = request.app.state.here
     parts = request.url.path.split("/")
+    person = getattr(request.state, "person", None)
     text = environment.get_template(template).render(
         desk=here.desk,
-        person=getattr(request.state, "person", None),
+        person=person,
+        ledger_trouble="" if person is None else here.desk.ledger_trouble,
         section=parts[1] if len(parts) > 1 else "",
         **context,
     )

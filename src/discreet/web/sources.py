@@ -22,12 +22,11 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.cases import case_of
-from discreet.errors import DataError
+from discreet.errors import DataError, LedgerError
 from discreet.privacy.losses import loss
 from discreet.web import filters
 from discreet.web.accounts import Person
 from discreet.web.audit_log import record
-from discreet.web.book import book_at
 from discreet.web.desk import SETTINGS, DataSource, Desk, Settings
 from discreet.web.drafts import as_toml
 from discreet.web.sandbox import confined
@@ -225,7 +224,10 @@ def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
-    known = book_at(desk.ledger).budget(source.dataset)
+    book = desk.book
+    if book.trouble:
+        raise LedgerError(book.trouble, about="dataset")
+    known = book.budget(source.dataset)
     if known is None:
         return
     unit, total = source.unit.unit().key, loss(epsilon=source.epsilon, delta=source.delta)

@@ -120,6 +120,16 @@ budget_requests = Table(
     Column("decided_by", String, nullable=False),
 )
 
+anchors = Table(
+    "anchor",  # lines of ledgers that releases of this desk were paid from
+    metadata,
+    Column("ledger", String, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("hash", String, primary_key=True),
+    Column("dataset", String, nullable=False),
+    Column("line", Text, nullable=False),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int,
     from discreet.ledger.budget import amounts
     from discreet.plan.reading import read_plan
     from discreet.plan.run import run
+    from discreet.web.book import DeskAnchors
+    from discreet.web.desk import DATABASE
     from discreet.web.drafts import digest as digest_of
 
     place = _place(folder, at_once, tell)
@@ -60,7 +63,8 @@ def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int,
                 "Start it again.",
                 about="plan",
             )
-        outcome = run(read_plan(plan, text), progress=lambda text, share: tell("step", text, done=share, steps=1))
+        file = replace(read_plan(plan, text), traces=(DeskAnchors(folder.parent / DATABASE),))
+        outcome = run(file, progress=lambda text, share: tell("step", text, done=share, steps=1))
     finally:
         os.close(place)
     left = amounts(outcome.remaining)

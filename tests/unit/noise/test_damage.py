@@ -193,6 +193,15 @@ def test_a_table_whose_noise_has_a_mean_is_refused(kind: str, fresh: Path) -> No
     assert any(refused), "the mean decides, where the loss would not"
 
 
+@pytest.mark.parametrize(("alpha", "epsilon"), [("0.1", "0.36"), ("0.1", "0.4"), ("0.2", "0.71"), ("0.1", "0.45")])
+def test_no_table_that_was_solved_here_is_called_damaged(alpha: str, epsilon: str, fresh: Path) -> None:
+    """Where epsilon is least, rows of two sizes are moved to their mean often enough."""
+    for _ in ("solved", "read"):
+        rows._rows.cache_clear()
+        assert calibrate("two-sizes", unit=Establishments(alpha), epsilon=epsilon).rows[1].weights.shape[0] == 1
+    assert any(fresh.glob("rows-*"))
+
+
 @pytest.mark.parametrize("side", [1, -1])
 def test_a_mean_is_of_whole_numbers_and_the_rings_too(side: int) -> None:
     """Against the first moment in fractions, from the law's own edges; a shift of the rings alone is a mean."""

@@ -59,10 +59,6 @@ class Baseline(Mechanism):
     def follows(self) -> Follows:
         return "nothing"
 
-    def cost(self, cells: int) -> Loss:
-        """One job, or one establishment, moves all counts together by the sensitivity: one epsilon for all of them."""
-        return self.loss
-
     def scale(self, largest: Vector) -> Vector:
         return self.width * np.ones_like(largest)
 

@@ -242,10 +242,6 @@ class Mechanism(ABC):
         """Whether the scale of its noise is the same for all cells."""
         return case_of(self.follows, {"left out": True, "nothing": True, "count": False, "largest": False})
 
-    def cost(self, cells: int) -> Loss:
-        """The loss of `cells` counts of the same establishments."""
-        return self.loss if self.joint else self.loss * cells
-
     def centre(self, count: Vector) -> Vector:
         """What the noise is added to, for verification."""
         return count

@@ -21,7 +21,6 @@ from discreet.noise.rings import COARSE, Rings, table
 from discreet.noise.sampler import add, draw_within
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis
-from discreet.privacy.losses import Loss
 from discreet.tables.ends import OUTWARD, pivot_quantile, plausible
 from discreet.tables.mechanisms.joint_rings import JointRings
 from discreet.tables.mechanisms.mechanism import CellSizes, Request
@@ -54,9 +53,6 @@ class WeakJoint(JointRings):
     @property
     def joint(self) -> bool:
         return True
-
-    def cost(self, cells: int) -> Loss:
-        return self.loss
 
     def scales(self, largest: Integers | Vector) -> tuple[Vector, Vector]:
         """s_c of every kind, and S, from x_c and, in the last column, all workers'; of one kind from x alone."""

@@ -29,7 +29,7 @@ class Refusal(BaseModel):
 
 
 class SourceAnswer(BaseModel):
-    """A source of data and what is left of its budget."""
+    """A source of data and what is left of its budget; what is spent is null where the ledger cannot be believed."""
 
     name: str
     title: str
@@ -40,7 +40,8 @@ class SourceAnswer(BaseModel):
     workplace_attributes: list[str]
     worker_attributes: dict[str, list[str | int | bool]]
     epsilon_total: float
-    epsilon_spent: float
+    epsilon_spent: float | None
+    ledger_trouble: str
 
 
 class FaultAnswer(BaseModel):
@@ -104,7 +105,7 @@ class LedgerAnswer(BaseModel):
     """The ledger; amounts are exact, as text."""
 
     budgets: list[BudgetAnswer]
-    entries: int
+    entries: int | None
     head: str | None
     trouble: str
 
@@ -118,7 +119,7 @@ router = APIRouter(prefix="/api", tags=["desk"], responses=REFUSALS)
 @router.get("/sources")
 def sources(here: At, asking: Asking) -> list[SourceAnswer]:
     """The desk's sources: public facts only."""
-    found = []
+    found, book = [], published.book(here.desk)
     for source in here.desk.settings.source:
         schema, standing = here.desk.schema(source), published.standing(here.desk, source)
         found.append(
@@ -135,6 +136,7 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
                 else {},
                 epsilon_total=standing["total"],
                 epsilon_spent=standing["spent"],
+                ledger_trouble=book.trouble,
             )
         )
     return found
@@ -188,6 +190,7 @@ def run(here: At, asking: Asking, name: Name) -> RunAnswer:
 @router.get("/releases")
 def releases(here: At, asking: Asking) -> list[ReleaseAnswer]:
     """Every published release."""
+    published.refuse_trouble(here.desk)
     return [_release(each) for each in published.published(here.desk)]
 
 
@@ -206,7 +209,7 @@ def ledger(here: At, asking: Asking) -> LedgerAnswer:
     book = published.book(here.desk)
     return LedgerAnswer(
         budgets=[BudgetAnswer.model_validate(budget.to_dict()) for budget in book.budgets],
-        entries=len(book.entries),
+        entries=None if book.trouble else len(book.entries),
         head=None if book.head is None else book.head.hash,
         trouble=book.trouble,
     )

@@ -41,8 +41,9 @@ def _page(request: Request, here: Here, status: int = 200, **more: Any) -> Respo
 @router.post("/ledger/verify", dependencies=[InTurn])
 def verify(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     """Replay the ledger, now and in full."""
-    verdict = "There is no ledger yet; the first run makes it."
-    if published.book(here.desk).head is not None:
+    book = published.book(here.desk)
+    verdict = book.trouble or "There is no ledger yet; the first run makes it."
+    if book.head is not None:
         with Ledger.open(here.desk.ledger, read_only=True) as opened:
             verdict = str(opened.verify())
     here.repeats.record(here.store, asking.name, "ledger verified")

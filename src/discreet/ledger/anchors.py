@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
@@ -323,6 +323,8 @@ class Lacking:
                 return f"it has another entry {self.anchor.seq}, and {seen}"
             case "other":
                 return f"it is another ledger, and {seen}"
+            case _:
+                assert_never(self.how)
 
 
 def seen(places: Iterable[Place]) -> list[tuple[Place, Anchor]]:

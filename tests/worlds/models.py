@@ -1,0 +1,768 @@
+"""Odd designs of mixed models, drawn from a seed, and what must hold of every fit and of every private release of them.
+
+Designs have rare levels, nested and crossed factors, constant and repeated columns, columns in extreme units, groups
+whose size goes with their effect, few groups, weights, odd names and levels, and values that are missing or infinite.
+A fit is compared with dense matrices that are made here from the columns; a private release with least squares of the
+clipped response, with what `check` said before, and with releases of neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import discreet as dc
+from worlds import small
+from worlds.kinds import KINDS, arrow
+from worlds.small import Found, agrees, answer, refused
+
+NAMES = [
+    *("x", "z", "w2", "size", "age", "Year", "x1", "x10", "X_", "_y1"),
+    *("å x", "größe", "名前", "select", "group", "order", "None", "True", "class", "lambda", "I", "C", "log", "lag", "T"),
+    *("a b  c", "a|b", "a+b", "0x", "1", "x:z", "(Intercept)", "Residual", "index", "😀", "x'y", 'x"y', "x,y", "%s", "{0}"),
+]
+LEVELS: list[Callable[[int], Any]] = [
+    lambda i: f"c{i:02d}",
+    lambda i: f"L{i}",
+    lambda i: i,
+    lambda i: i - 3,
+    lambda i: 10.5 * i,
+    lambda i: "Zz aB öé".split(" ")[i % 3] + str(i),
+    lambda i: ["", " ", "NA", "nan", "a:b", "TRUE", "é", "e\u0301", "None", "0", "'", '"', ",", "a\\b", "😀"][i % 15] + "x" * (i // 15),
+    lambda i: f"{i:03d}",
+    lambda i: str(i + 8),
+    lambda i: "long " * 30 + str(i),
+]
+"""Levels of factors by their number; those of the last few look like numbers."""
+LIKE_NUMBERS = (7, 8)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A random term: slopes beside an intercept, for the levels of all these columns together.
+
+    `nested` is `a/b` for the columns (a, b); `apart` is `||`.
+    """
+
+    group: tuple[str, ...]
+    slopes: tuple[str, ...] = ()
+    intercept: bool = True
+    nested: bool = False
+    apart: bool = False
+
+    @property
+    def plain(self) -> list[Term]:
+        """The same as terms that are neither nested nor apart, in lme4's order."""
+        groups = [self.group[: k + 1] for k in reversed(range(len(self.group)))] if self.nested else [self.group]
+        effects = [((), True)] * self.intercept + [((slope,), False) for slope in self.slopes]
+        return [
+            Term(group, slopes, intercept)
+            for group in groups
+            for slopes, intercept in (effects if self.apart else [(self.slopes, self.intercept)])
+        ]
+
+    def __str__(self) -> str:
+        inside = [*(["1"] if self.intercept else ["0"]), *map(quoted, self.slopes)]
+        joined = ("/" if self.nested else ":").join(map(quoted, self.group))
+        return f"({' + '.join(inside)} {'||' if self.apart else '|'} {joined})"
+
+
+@dataclass(frozen=True)
+class World:
+    """A table, a model of it, and the keywords of its door."""
+
+    door: str
+    columns: Mapping[str, Sequence[Any]]
+    response: str
+    fixed: tuple[tuple[str, ...], ...]
+    random: tuple[Term, ...]
+    intercept: bool = True
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def formula(self) -> str:
+        right = [
+            "1" if self.intercept else "0",
+            *(":".join(map(quoted, term)) for term in self.fixed),
+            *map(str, self.random),
+        ]
+        return f"{quoted(self.response)} ~ {' + '.join(right)}"
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns[self.response])
+
+    @property
+    def terms(self) -> list[Term]:
+        return [plain for term in self.random for plain in term.plain]
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that the model needs, the response first."""
+        inside = [column for term in self.fixed for column in term]
+        inside += [column for term in self.random for column in (*term.slopes, *term.group)]
+        asked = [self.asked[key] for key in ("weights", "offset", "exposure", "time") if self.asked.get(key)]
+        asked += [*self.asked.get("series", ()), *self.asked.get("protect", ())]
+        return list(dict.fromkeys([self.response, *inside, *asked]))
+
+    def with_column(self, name: str, values: Sequence[Any]) -> World:
+        return replace(self, columns={**self.columns, name: list(values)})
+
+    def at(self, rows: Sequence[int]) -> World:
+        return replace(self, columns={name: [values[i] for i in rows] for name, values in self.columns.items()})
+
+
+def quoted(name: str) -> str:
+    return f"`{name}`" if not name.isidentifier() or not name.isascii() else name
+
+
+def script(world: World) -> str:
+    """A program that repeats what a world shows."""
+    return (
+        "# from the folder tests, with the package on the path\n"
+        "from math import inf, nan\n\n"
+        "from worlds.models import Term, World, look\n\n"
+        f"# {world.formula!r}\nlook({world!r})\n"
+    )
+
+
+# Drawing
+
+
+def drawn(seed: int) -> World:
+    """The world of a seed."""
+    rng = np.random.default_rng([38, seed])
+    door = rng.choice(["linear", "counts", "private", "private counts"], p=[0.45, 0.15, 0.3, 0.1])
+    made = {"linear": _linear, "counts": _counts, "private": _private, "private counts": _private_counts}[str(door)](rng)
+    return replace(made, door=str(door), seed=seed)
+
+
+def _one(rng: np.random.Generator, of: Sequence[Any], p: Sequence[float] | None = None) -> Any:
+    return of[int(rng.choice(len(of), p=p))]
+
+
+def _names(rng: np.random.Generator, count: int) -> list[str]:
+    """Names of columns: mostly plain, and no two that differ in capitals alone."""
+    odd = [str(name) for name in rng.permutation(np.array(NAMES[10:], object))]
+    plain = [str(name) for name in rng.permutation(np.array(NAMES[:10], object))]
+    share, found = rng.choice([0.0, 0.3, 1.0]), []
+    while len(found) < count:
+        name = (odd if rng.random() < share else plain or odd).pop()
+        if name.casefold() not in {each.casefold() for each in found}:
+            found.append(name)
+    return found
+
+
+def _labels(rng: np.random.Generator, codes: np.ndarray, *, words: bool = False) -> list[Any]:
+    """Levels for codes; where words are asked for, they are no numbers."""
+    while True:
+        kind = int(rng.integers(len(LEVELS)))
+        label = LEVELS[kind]
+        if not words or (isinstance(label(1), str) and kind not in LIKE_NUMBERS):
+            break
+    order = rng.permutation(int(codes.max()) + 1)
+    return [label(int(order[code])) for code in codes]
+
+
+def _sizes(rng: np.random.Generator, rows: int, groups: int) -> np.ndarray:
+    """The group of each row: even, uneven, mostly alone, or one that has nearly all."""
+    kind = rng.integers(5)
+    if kind == 0:
+        found = np.arange(rows) % groups
+    elif kind in (1, 2):
+        found = rng.choice(groups, rows, p=rng.dirichlet(np.full(groups, 0.7 if kind == 1 else 3.0)))
+    elif kind == 3:
+        found = np.minimum(np.arange(rows) // 2, groups - 1)
+    else:
+        found = np.where(np.arange(rows) < groups - 1, np.arange(rows) + 1, 0)
+    return np.unique(rng.permutation(found), return_inverse=True)[1]
+
+
+def _number(rng: np.random.Generator, rows: int) -> np.ndarray:
+    kind = rng.integers(12)
+    x = rng.normal(size=rows)
+    if kind == 0:
+        return x * 10.0 ** rng.integers(-9, 10)
+    if kind == 1:
+        return 10.0 ** rng.integers(2, 6) + x
+    if kind == 2:
+        return rng.integers(-3, 4, rows).astype(float)
+    if kind == 3:
+        return (rng.random(rows) < 0.5).astype(float)
+    if kind == 4:
+        return np.full(rows, float(rng.integers(0, 5)))
+    if kind == 5:
+        return (np.arange(rows) == rng.integers(rows)).astype(float)
+    if kind == 6:
+        return rng.standard_t(1.5, rows)
+    if kind == 7:
+        return np.arange(rows) % 80 + 22.0
+    if kind == 8:
+        return np.where(x == 0, 0.0, x) * np.where(rng.random(rows) < 0.3, -0.0, 1.0)
+    return x
+
+
+@dataclass
+class _Table:
+    """A table in the making: columns by role."""
+
+    rng: np.random.Generator
+    columns: dict[str, list[Any]]
+    numbers: list[str]
+    factors: list[str]
+    groups: list[str]
+    nested: bool
+    mean: np.ndarray
+    response: str
+    spare: list[str]
+
+
+def _table(rng: np.random.Generator, rows: int, *, groups: int | None = None) -> _Table:
+    names = _names(rng, 10)
+    response, first, second, k1, k2, *xs = names
+    spare = [xs.pop(), xs.pop()]
+    columns: dict[str, list[Any]] = {}
+    many = groups or int(_one(rng, [2, 3, 5, 8, max(rows // 3, 2)]))
+    g = _sizes(rng, rows, many)
+    nested = bool(rng.random() < 0.5)
+    h = _sizes(rng, rows, int(rng.integers(2, 5)))
+    columns[first], columns[second] = _labels(rng, g), _labels(rng, h)
+    mean = rng.normal(0, _one(rng, [0.0, 0.5, 3.0]), g.max() + 1)[g] + rng.normal(0, 0.5, h.max() + 1)[h]
+    if rng.random() < 0.3:  # sizes that tell of effects
+        mean = mean + np.bincount(g)[g] / 10.0
+    for name in (k1, k2):
+        if rng.random() < 0.6:
+            k = _sizes(rng, rows, int(rng.integers(1 if rng.random() < 0.1 else 2, 5)))
+            if rng.random() < 0.15:
+                columns[name] = [bool(v) for v in k % 2]
+            else:
+                columns[name] = _labels(rng, k, words=True)
+            mean = mean + 0.3 * k
+    factors = [name for name in (k1, k2) if name in columns]
+    numbers = xs[: int(rng.integers(0, 4))]
+    for at, name in enumerate(numbers):
+        x = _number(rng, rows)
+        if at and rng.random() < 0.15:  # a column that says nothing new
+            x = 2.0 * np.array(columns[numbers[0]]) - 1.0
+        spread = float(np.std(x))
+        mean = mean + (0.5 * (x - x.mean()) / spread if spread > 1e-12 * (1 + abs(x.mean())) else 0.0)
+        columns[name] = x.tolist() if rng.random() < 0.7 or not (x == np.round(x)).all() else [int(v) for v in x]
+    return _Table(rng, columns, numbers, factors, [first, second], nested, mean, response, spare)
+
+
+def _fixed(table: _Table) -> tuple[tuple[str, ...], ...]:
+    rng, main = table.rng, [*table.numbers, *table.factors]
+    order = [main[int(i)] for i in rng.permutation(len(main))]
+    terms = [(name,) for name in order]
+    if len(order) > 1 and rng.random() < 0.25:
+        terms.append((order[0], order[1]))
+    return tuple(terms)
+
+
+def _random(table: _Table, *, slopes: bool = True, crossed: bool = True) -> tuple[Term, ...]:
+    rng, (g, h) = table.rng, table.groups
+    slope = tuple(table.numbers[:1])
+    kinds = [Term((g,))]
+    if crossed:
+        kinds += [Term((g, h))]
+    found: list[tuple[Term, ...]] = [(kinds[0],), (kinds[0],), (Term((g, h), nested=True),), (kinds[-1],)]
+    if crossed:
+        found += [(Term((g,)), Term((h,))), (Term((g,)), Term((h,)))]
+    if slopes and slope:
+        found += [(Term((g,), slope),), (Term((g,), slope, apart=True),), (Term((g,), slope, intercept=False),)]
+        found += [(Term((g,), slope), Term((h,)))]
+    return tuple(_one(rng, found))
+
+
+def _linear(rng: np.random.Generator) -> World:
+    rows = int(rng.integers(12, 90))
+    table = _table(rng, rows)
+    unit = _one(rng, [1.0, 1.0, 1.0, 1e-6, 1e6, 1e12])
+    y = (table.mean + rng.normal(0, _one(rng, [1.0, 1.0, 0.05]), rows) + _one(rng, [0.0, 0.0, 100.0, 1e5])) * unit
+    columns = {**table.columns, table.response: y.tolist()}
+    asked: dict[str, Any] = {"method": _one(rng, ["REML", "ML"])}
+    weights, offset = table.spare
+    if rng.random() < 0.25:
+        heavy = _one(rng, [rng.uniform(0.1, 10, rows), 10.0 ** rng.uniform(-3, 3, rows), rng.integers(1, 9, rows) * 1.0])
+        columns[weights], asked["weights"] = heavy.tolist(), weights
+    if rng.random() < 0.1:
+        columns[offset], asked["offset"] = (unit * rng.normal(size=rows)).tolist(), offset
+    world = World("linear", columns, table.response, _fixed(table), _random(table), bool(rng.random() < 0.85), asked)
+    if rng.random() < 0.15:
+        asked["missing"] = _one(rng, ["drop", "error"])
+        for name in world.used:
+            if isinstance(columns[name][0], float) and rng.random() < 0.5:
+                columns[name][int(rng.integers(rows))] = _one(rng, [math.nan, None])
+        if all(value is not None and value == value for name in world.used for value in columns[name]):
+            columns[table.response][0] = None
+    return world
+
+
+def _counts(rng: np.random.Generator) -> World:
+    rows = int(rng.integers(15, 80))
+    table = _table(rng, rows)
+    family = _one(rng, ["poisson", "poisson", "binomial", "binomial", "negative-binomial"])
+    link = np.clip(table.mean - table.mean.mean(), -2.5, 2.5)
+    columns, asked = dict(table.columns), {"family": family}
+    weights, beside = table.spare
+    if family == "binomial":
+        share = 1 / (1 + np.exp(-link))
+        if rng.random() < 0.4:
+            trials = rng.integers(1, 12, rows)
+            columns[weights], asked["weights"] = trials.astype(float).tolist(), weights
+            columns[table.response] = (rng.binomial(trials, share) / trials).tolist()
+        else:
+            drawn_ = rng.random(rows) < share
+            columns[table.response] = [bool(v) for v in drawn_] if rng.random() < 0.3 else drawn_.astype(float).tolist()
+    else:
+        size = np.ones(rows)
+        if rng.random() < 0.3:
+            size = 10.0 ** rng.uniform(0, 2, rows)
+            columns[beside], asked["exposure"] = size.tolist(), beside
+        elif rng.random() < 0.2:
+            columns[beside], asked["offset"] = rng.normal(0, 0.3, rows).tolist(), beside
+        columns[table.response] = [int(v) for v in rng.poisson(np.exp(link) * size)]
+    random = _random(table, crossed=bool(rng.random() < 0.3))
+    return World("counts", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked)
+
+
+def _bounded(rng: np.random.Generator, mean: np.ndarray) -> tuple[list[Any], tuple[float, float]]:
+    """Responses between bounds, some beyond, a few missing or infinite."""
+    lower, upper = _one(rng, [(0.0, 1.0), (-3.0, 3.0), (0.0, 1e6), (-1e-3, 1e-3), (1e5, 1e5 + 1)])
+    width = upper - lower
+    unit = (mean - mean.min()) / max(float(np.ptp(mean)), 1e-9)
+    y: list[Any] = (lower + width * (0.1 + 0.7 * unit + rng.normal(0, 0.1, len(mean)))).tolist()
+    if rng.random() < 0.5:
+        for odd in (None, math.nan, math.inf, -math.inf, 1e308, -1e308, -0.0, lower, upper):
+            if rng.random() < 0.3:
+                y[int(rng.integers(len(y)))] = odd
+    return y, (lower, upper)
+
+
+def _private(rng: np.random.Generator) -> World:
+    rows = int(rng.integers(30, 200))
+    table = _table(rng, rows, groups=int(rng.integers(2, 9)))
+    y, bounds = _bounded(rng, table.mean)
+    columns = {**table.columns, table.response: y}
+    method = _one(rng, ["moments", "moments", "moments", "strict", "paper"])
+    asked: dict[str, Any] = {"method": method, "bounds": bounds}
+    asked |= {"rho": _one(rng, ["0.5", "0.07"])} if rng.random() < 0.2 and method == "moments" else {
+        "epsilon": _one(rng, ["1", "0.37", "8", "1000", "0.01"])
+    }
+    if rng.random() < 0.2:
+        lower, upper = bounds
+        asked["clip"] = (lower + (upper - lower) / 4, upper - (upper - lower) / 8)
+    if method != "moments":
+        asked["blocks"] = int(_one(rng, [2, 3, 5]))
+    simple = method != "moments"
+    random = () if rng.random() < 0.4 else _random(table, slopes=not simple, crossed=not simple)
+    if method == "moments" and rng.random() < 0.15:
+        asked["protect"] = [table.groups[0]]
+    return World("private", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked)
+
+
+def _private_counts(rng: np.random.Generator) -> World:
+    rows = int(rng.integers(30, 150))
+    table = _table(rng, rows, groups=int(rng.integers(2, 7)))
+    link = np.clip(table.mean - table.mean.mean(), -2, 2)
+    columns, asked = dict(table.columns), {"epsilon": _one(rng, ["1", "8", "0.37", "1000"])}
+    asked["family"] = _one(rng, ["binomial", "poisson"])
+    if asked["family"] == "binomial":
+        y: list[Any] = (rng.random(rows) < 1 / (1 + np.exp(-link))).tolist()
+        y = y if rng.random() < 0.4 else [float(v) for v in y]
+        asked["bounds"] = (0, 1)
+    else:
+        size = np.ones(rows)
+        if rng.random() < 0.4:
+            size = rng.integers(1, 50, rows) * 1.0
+            columns[table.spare[0]], asked["exposure"] = size.tolist(), table.spare[0]
+        y = [float(v) for v in rng.poisson(np.exp(link) * size)]
+        asked["bounds"] = (0, 20)
+    if rng.random() < 0.3:
+        y[int(rng.integers(rows))] = None
+    columns[table.response] = y
+    random = () if rng.random() < 0.4 else _random(table, slopes=False, crossed=False)
+    return World("private counts", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked)
+
+
+def smaller(world: World) -> Iterator[World]:
+    """Every way to a smaller world."""
+    for i in range(len(world.fixed)):
+        yield replace(world, fixed=(*world.fixed[:i], *world.fixed[i + 1 :]))
+    if len(world.random) > 1 or "private" in world.door:
+        for i in range(len(world.random)):
+            yield replace(world, random=(*world.random[:i], *world.random[i + 1 :]))
+    for i, term in enumerate(world.random):
+        if term.slopes or term.nested or term.apart or len(term.group) > 1:
+            yield replace(world, random=(*world.random[:i], Term(term.group[:1]), *world.random[i + 1 :]))
+    for key in world.asked:
+        if key not in ("bounds", "epsilon", "rho", "family"):
+            yield replace(world, asked={k: v for k, v in world.asked.items() if k != key})
+    if not world.intercept:
+        yield replace(world, intercept=True)
+    if unused := [name for name in world.columns if name not in world.used]:
+        yield replace(world, columns={k: v for k, v in world.columns.items() if k not in unused})
+    for rows in small.fewer(world.rows):
+        yield world.at(rows)
+
+
+# Dense matrices, from the columns alone
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A linear mixed model as matrices: y, X by name, the columns and groups of each random term, weights."""
+
+    y: np.ndarray
+    names: list[str]
+    X: np.ndarray
+    terms: list[tuple[np.ndarray, np.ndarray]]
+    weights: np.ndarray
+    doubtful: bool
+
+    @property
+    def zs(self) -> list[np.ndarray]:
+        return [np.concatenate([(code[:, None] == np.arange(code.max() + 1)) * column[:, None] for column in columns.T], axis=1) for columns, code in self.terms]
+
+    def covariance(self, Gs: Sequence[np.ndarray], sigma2: float) -> np.ndarray:
+        V = np.diag(sigma2 / self.weights)
+        for (columns, code), G in zip(self.terms, Gs, strict=True):
+            V += (columns @ G @ columns.T) * (code[:, None] == code)
+        return V
+
+    def at(self, Gs: Sequence[np.ndarray], sigma2: float, *, reml: bool) -> Solved:
+        n, p = self.X.shape
+        L = np.linalg.cholesky(self.covariance(Gs, sigma2))
+        scale = np.linalg.norm(self.X, axis=0)
+        Q, R = np.linalg.qr(np.linalg.solve(L, self.X / scale))
+        white = np.linalg.solve(L, self.y)
+        beta = np.linalg.solve(R, Q.T @ white)
+        left = white - Q @ (Q.T @ white)
+        inverse = np.linalg.inv(R) / scale[:, None]
+        criterion = 2 * np.log(np.diag(L)).sum() + left @ left + (n - p if reml else n) * math.log(2 * math.pi)
+        if reml:
+            criterion += 2 * np.log(np.abs(np.diag(R))).sum() + 2 * np.log(scale).sum()
+        residual = self.y - (self.X / scale) @ beta
+        weighed = np.linalg.solve(L.T, left)
+        effects = [
+            np.stack([np.bincount(code, column * weighed, code.max() + 1) for column in columns.T], axis=1) @ G.T
+            for (columns, code), G in zip(self.terms, Gs, strict=True)
+        ]
+        fitted = (self.X / scale) @ beta
+        for (columns, code), u in zip(self.terms, effects, strict=True):
+            fitted = fitted + (columns * u[code]).sum(axis=1)
+        return Solved(beta / scale, np.sqrt((inverse**2).sum(axis=1)), float(criterion), effects, fitted, residual)
+
+    def least(self, *, reml: bool, thoroughly: bool) -> float:
+        """The smallest criterion on a coarse grid, or that a plain search finds from its best point."""
+        from scipy.optimize import minimize
+
+        shapes = [columns.shape[1] for columns, _ in self.terms]
+        units = [np.sqrt((columns**2).mean(axis=0)) for columns, _ in self.terms]
+        n, p = self.X.shape
+        free = n - p if reml else n
+        Q = np.linalg.qr(self.X / np.linalg.norm(self.X, axis=0))[0]
+        scale = np.linalg.norm(self.y - Q @ (Q.T @ self.y)) / math.sqrt(free)
+        if not scale > 0:
+            return -math.inf
+        logs = np.linalg.slogdet((self.X / np.linalg.norm(self.X, axis=0)).T @ (self.X / np.linalg.norm(self.X, axis=0)))[1]
+        logs += 2 * np.log(np.linalg.norm(self.X, axis=0)).sum()
+        y = self.y / scale
+
+        def value(theta: np.ndarray) -> float:
+            Gs, at = [], 0
+            for q, unit in zip(shapes, units, strict=True):
+                T = np.zeros((q, q))
+                T[np.tril_indices(q)] = theta[at : at + q * (q + 1) // 2]
+                at += q * (q + 1) // 2
+                T /= unit[:, None]
+                Gs.append(T @ T.T)
+            L = np.linalg.cholesky(self.covariance(Gs, 1.0))
+            half, white = np.linalg.solve(L, Q), np.linalg.solve(L, y)
+            F, R = np.linalg.qr(half)
+            left = white - F @ (F.T @ white)
+            found = free * (math.log(2 * math.pi * left @ left / free) + 1) + 2 * np.log(np.diag(L)).sum()
+            return float(found + (2 * np.log(np.abs(np.diag(R))).sum() if reml else 0.0))
+
+        size = sum(q * (q + 1) // 2 for q in shapes)
+        identity = [np.eye(q)[np.tril_indices(q)] for q in shapes]
+        tried = [np.concatenate(each) for each in product(*([t * one for t in (0.0, 0.3, 1.0, 3.0)] for one in identity))]
+        best, start = min(((value(theta), at) for at, theta in enumerate(tried)))
+        if thoroughly:
+            options = {"maxfev": 100 * size, "initial_simplex": _simplex(tried[start])}
+            best = min(best, float(minimize(value, tried[start], method="Nelder-Mead", options=options).fun))
+        return best + 2 * free * math.log(scale) + (logs if reml else 0.0)
+
+
+def _simplex(start: np.ndarray) -> np.ndarray:
+    return np.vstack([start, start + 0.3 * np.eye(len(start))])
+
+
+@dataclass(frozen=True)
+class Solved:
+    beta: np.ndarray
+    se: np.ndarray
+    criterion: float
+    effects: list[np.ndarray]
+    fitted: np.ndarray
+    residual: np.ndarray
+
+
+def level_order(values: Sequence[Any]) -> list[Any]:
+    """Levels in their order: numbers by size, words by code point, whatever comes first in the table."""
+    return sorted(set(values))
+
+
+def label(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def columns_of(world: World) -> tuple[list[str], list[np.ndarray]]:
+    """The columns of the fixed part with R's names, as R codes them."""
+    whole = not world.intercept  # the first factor then has a column for every level
+    coded: dict[str, list[tuple[str, np.ndarray]]] = {}
+    names: list[str] = ["(Intercept)"] if world.intercept else []
+    columns = [np.ones(world.rows)] if world.intercept else []
+    for term in sorted(world.fixed, key=len):
+        if len(term) == 1:
+            (name,) = term
+            values = world.columns[name]
+            if isinstance(values[0], str | bool):
+                levels = level_order(values)
+                every = [(name + label(level), np.array([v == level for v in values], float)) for level in levels]
+                coded[name], own = every[1:], every if whole else every[1:]
+                whole = False
+            else:
+                own = coded[name] = [(name, np.array(values, float))]
+        else:
+            own = [
+                (f"{one}:{other}", a * b) for other, b in coded[term[1]] for one, a in coded[term[0]]
+            ]
+        names += [name for name, _ in own]
+        columns += [column for _, column in own]
+    return names, columns
+
+
+def independent(names: list[str], columns: list[np.ndarray]) -> tuple[list[int], bool]:
+    """The columns that are no combinations of earlier ones, and whether that is a matter of digits."""
+    kept: list[int] = []
+    basis = np.zeros((len(columns[0]) if columns else 0, 0))
+    doubtful = False
+    for at, column in enumerate(columns):
+        size = np.linalg.norm(column)
+        left = column - basis @ (basis.T @ column)
+        left = left - basis @ (basis.T @ left)
+        share = np.linalg.norm(left) / size if size else 0.0
+        doubtful |= bool(1e-12 < share < 3e-6)
+        if share > 1e-7:
+            kept.append(at)
+            basis = np.column_stack([basis, left / np.linalg.norm(left)])
+    return kept, doubtful
+
+
+def dense(world: World) -> tuple[Dense, list[str]]:
+    """The matrices of a complete world, and the names of the columns that it cannot have."""
+    names, columns = columns_of(world)
+    kept, doubtful = independent(names, columns)
+    y = np.array(world.columns[world.response], float)
+    if world.asked.get("offset"):
+        y = y - np.array(world.columns[world.asked["offset"]], float)
+    weights = world.asked.get("weights")
+    terms = []
+    for term in world.terms:
+        slopes = [np.array(world.columns[slope], float) for slope in term.slopes]
+        code = codes_of(world, term.group)[0]
+        terms.append((np.column_stack([*[np.ones(world.rows)] * term.intercept, *slopes]), code))
+    X = np.column_stack([columns[i] for i in kept]) if kept else np.zeros((world.rows, 0))
+    made = Dense(y, [names[i] for i in kept], X, terms, np.array(world.columns[weights], float) if weights else np.ones(world.rows), doubtful)
+    return made, [name for at, name in enumerate(names) if at not in kept]
+
+
+def codes_of(world: World, group: Sequence[str]) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
+    """Which of the groups each row is in, and the levels of these columns in each group."""
+    keys = list(zip(*(world.columns[name] for name in group), strict=True))
+    levels = sorted(set(keys))
+    place = {key: at for at, key in enumerate(levels)}
+    return np.array([place[key] for key in keys]), levels
+
+
+# Looking
+
+
+def look(world: World) -> list[float]:
+    """Break if a promise is broken; else what can be judged over many worlds: noise in its own deviations."""
+    return {"linear": _look_linear, "counts": _look_counts, "private": _look_private, "private counts": _look_private}[world.door](world)
+
+
+def complete(world: World) -> World:
+    """The rows that a fit may use."""
+
+    def known(value: Any) -> bool:
+        return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+    return world.at([i for i in range(world.rows) if all(known(world.columns[name][i]) for name in world.used)])
+
+
+def fit_of(world: World, data: Any = None) -> Any:
+    return answer(lambda: dc.mixed(world.formula, arrow(world.columns) if data is None else data, **world.asked))
+
+
+def close(one: Any, other: Any, *, by: Any, kind: str) -> None:
+    one, other = np.asarray(one, float), np.asarray(other, float)
+    agrees(one.shape == other.shape, kind, lambda: f"{one} and {other}")
+    agrees((np.abs(one - other) <= by).all(), kind, lambda: f"{one} and {other}, which may differ by {by}")
+
+
+def _look_linear(world: World) -> list[float]:
+    fit = fit_of(world)
+    whole = complete(world)
+    if whole.rows < world.rows:
+        if world.asked.get("missing") != "drop":
+            agrees(refused(fit), "rows with missing values were fitted")
+            return []
+        clean = replace(whole, asked={**world.asked, "missing": "error"})
+        _same_fit(fit, fit_of(clean), "dropped rows and rows that never were")
+        world = clean
+    if refused(fit):
+        return []
+    matrices, dropped = dense(world)
+    reml = world.asked.get("method", "REML") == "REML"
+    Gs = [term.covariance for term in fit.random]
+    if not matrices.doubtful:
+        agrees(list(fit.names) == matrices.names, "names of coefficients", lambda: f"{fit.names} and {matrices.names}")
+        agrees(list(fit.dropped) == dropped, "dropped columns", lambda: f"{fit.dropped} and {dropped}")
+        plain = matrices.at(Gs, fit.sigma2, reml=reml)
+        se = np.array([*fit.se.values()])
+        close(fit.beta, plain.beta, by=1e-4 * plain.se, kind="coefficients")
+        close(se, plain.se, by=1e-4 * plain.se, kind="standard errors")
+        close(fit.criterion, plain.criterion, by=1e-6 * abs(plain.criterion) + 1e-4, kind="criterion")
+        sd = math.sqrt(fit.sigma2)
+        close(fit.fitted, plain.fitted + (0 if not world.asked.get("offset") else np.array(world.columns[world.asked["offset"]])), by=1e-3 * (plain.se.max(initial=0) * 0 + sd), kind="fitted values")
+        least = matrices.least(reml=reml, thoroughly=world.seed % 4 == 0)
+        agrees(fit.criterion <= least + 1e-3, "a better fit is near", f"{fit.criterion} and {least}")
+        for term, found, theirs in zip(world.terms, fit.random, plain.effects, strict=True):
+            levels = codes_of(world, term.group)[1]
+            agrees(len(found.levels) == len(levels), "levels of a group", lambda: f"{found.levels} and {levels}")
+            if len(term.group) == 1:
+                agrees(list(found.levels) == [label(k[0]) for k in levels], "levels of a group", lambda: f"{found.levels} and {levels}")
+                close(found.values, theirs, by=1e-3 * np.sqrt(np.diag(found.covariance)) + 1e-9 * sd, kind="effects")
+    _intervals(world, fit)
+    _metamorphic(world, fit)
+    return []
+
+
+def _intervals(world: World, fit: Any) -> None:
+    """Finite and around the estimate."""
+    for name, test in fit.tests().items():
+        agrees(math.isfinite(test.lower) and math.isfinite(test.upper), "an interval that is not finite", (name, test))
+        agrees(test.lower <= test.estimate <= test.upper, "an interval without its estimate", (name, test))
+        agrees(0 <= test.p <= 1 and test.df > 0, "a test that is none", (name, test))
+    if world.seed % 16 == 0:
+        for found in (answer(fit.confint), answer(fit.intervals)):
+            if not refused(found):
+                for name, (lower, upper) in found.items():
+                    agrees(lower <= upper, "a profile that is not finite", (name, lower, upper))
+
+
+def _same_fit(one: Any, other: Any, kind: str, *, moved: float = 0.0, rename: Callable[[str], str] | None = None) -> None:
+    """Two fits are the same but for rounding; `moved` is what other units add to the criterion."""
+    agrees(refused(one) == refused(other), kind, lambda: f"{one} and {other}")
+    if refused(one):
+        agrees(one.kind == other.kind, kind, lambda: f"{one} and {other}")
+        return
+    names = [rename(name) for name in one.names] if rename else list(one.names)
+    agrees(names == list(other.names), kind, lambda: f"{names} and {other.names}")
+    close(one.criterion + moved, other.criterion, by=1e-6 * abs(one.criterion) + 1e-3, kind=kind)
+    se = np.array([*one.se.values()])
+    close(one.beta, other.beta, by=0.02 * se, kind=kind)
+
+
+def _renamed(world: World) -> tuple[World, Callable[[str], str]]:
+    """Every word among the columns with a letter before it, which leaves their order as it is."""
+    words = [name for name in world.used[1:] if isinstance(world.columns[name][0], str)]
+    coded = sorted({name for term in world.fixed for name in term if name in words}, key=len, reverse=True)
+    for name in words:
+        world = world.with_column(name, ["k" + value if value is not None else None for value in world.columns[name]])
+    names = {}
+    for before, after in zip(*(columns_of(each)[0] for each in (_bare(world, words), world)), strict=True):
+        names[before] = after
+    assert coded is not None
+    return world, lambda name: names[name]
+
+
+def _bare(world: World, words: Sequence[str]) -> World:
+    for name in words:
+        world = world.with_column(name, [value[1:] for value in world.columns[name]])
+    return world
+
+
+def shuffled(world: World) -> World:
+    return world.at(np.random.default_rng(world.seed).permutation(world.rows).tolist())
+
+
+def of_kind(world: World, kind: str, path: Path) -> Any:
+    return KINDS[kind]({name: world.columns[name] for name in world.columns}, path)
+
+
+def kind_of(world: World) -> str:
+    """A kind of frame that holds this table: a CSV file has no words that look like numbers, nor empty ones."""
+    for kind in np.random.default_rng([1, world.seed]).permutation(list(KINDS)):
+        if kind != "csv" or _survives_csv(world):
+            return str(kind)
+    raise AssertionError
+
+
+def _survives_csv(world: World) -> bool:
+    def plain(value: Any) -> bool:
+        if not isinstance(value, str):
+            return True
+        bare = value.strip()
+        return bare == value and bool(bare) and any(c.isalpha() for c in bare) and bare.lower() not in ("na", "nan", "none", "true", "false", "null") and not set(bare) & set("\",'\\")
+
+    return all(plain(value) for values in world.columns.values() for value in values) and not any(
+        set(name) & set("\",'") for name in world.columns
+    )
+
+
+def _metamorphic(world: World, fit: Any) -> None:
+    """The same numbers for shuffled rows, renamed levels, other units and another kind of frame."""
+    _same_fit(fit, fit_of(shuffled(world)), "shuffled rows")
+    other, rename = _renamed(world)
+    _same_fit(fit, fit_of(other), "renamed levels", rename=rename)
+    with tempfile.TemporaryDirectory() as path:
+        kind = kind_of(world)
+        _same_fit(fit, fit_of(world, of_kind(world, kind, Path(path))), f"read from {kind}")
+    scaled = world
+    for name in (world.response, world.asked.get("offset")):
+        if name:
+            scaled = scaled.with_column(name, [value * 1024.0 for value in scaled.columns[name]])
+    other = fit_of(scaled)
+    if refused(other):
+        return
+    free = world.rows - (len(fit.names) if world.asked.get("method", "REML") == "REML" else 0)
+    close(fit.criterion + 2 * free * math.log(1024), other.criterion, by=1e-6 * abs(fit.criterion) + 1e-3, kind="response in another unit")
+    close(1024 * fit.beta, other.beta, by=20.48 * np.array([*fit.se.values()]), kind="response in another unit")
+
+
+def many(seed: int, count: int, *, shrinking: bool = True) -> list[Found[World]]:
+    """The faults of so many worlds from a seed on."""
+    return small.many(drawn, look, smaller, script, seed, count, shrinking=shrinking)
+
+
+def _look_counts(world: World) -> list[float]:
+    fit_of(world)
+    return []
+
+
+def _look_private(world: World) -> list[float]:
+    return []

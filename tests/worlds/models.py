@@ -715,7 +715,7 @@ def of_kind(world: World, kind: str, path: Path) -> Any:
 
 
 def kind_of(world: World) -> str:
-    """A kind of frame that holds this table: a CSV file has no words that look like numbers, nor empty ones."""
+    """A kind of frame that holds this table: a CSV file has no true and false, no words like numbers and no empty ones."""
     for kind in np.random.default_rng([1, world.seed]).permutation(list(KINDS)):
         if kind != "csv" or _survives_csv(world):
             return str(kind)
@@ -725,7 +725,7 @@ def kind_of(world: World) -> str:
 def _survives_csv(world: World) -> bool:
     def plain(value: Any) -> bool:
         if not isinstance(value, str):
-            return True
+            return not isinstance(value, bool)
         bare = value.strip()
         return bare == value and bool(bare) and any(c.isalpha() for c in bare) and bare.lower() not in ("na", "nan", "none", "true", "false", "null") and not set(bare) & set("\",'\\")
 
@@ -754,15 +754,263 @@ def _metamorphic(world: World, fit: Any) -> None:
     close(1024 * fit.beta, other.beta, by=20.48 * np.array([*fit.se.values()]), kind="response in another unit")
 
 
+
+# Counts and shares
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """-2 log-likelihood of counts or shares by Laplace's approximation, with dense matrices."""
+
+    family: str
+    y: np.ndarray
+    X: np.ndarray
+    Z: list[np.ndarray]
+    moved: np.ndarray
+    weights: np.ndarray
+
+    def log_density(self, eta: np.ndarray) -> float:
+        from scipy.special import gammaln
+
+        y, w = self.y, self.weights
+        if self.family == "poisson":
+            each = y * eta - np.exp(eta) - gammaln(y + 1)
+        else:
+            chosen = gammaln(w + 1) - gammaln(w * y + 1) - gammaln(w * (1 - y) + 1)
+            return float((w * (y * eta - np.logaddexp(0, eta)) + chosen).sum())
+        return float((w * each).sum())
+
+    def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = np.exp(eta) if self.family == "poisson" else 1 / (1 + np.exp(-eta))
+        bend = mean if self.family == "poisson" else mean * (1 - mean)
+        return self.weights * (self.y - mean), self.weights * bend
+
+    def at(self, beta: np.ndarray, roots: Sequence[np.ndarray]) -> float:
+        """The criterion with effects Z_t (I x root_t) v, v standard normal."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._at(beta, roots)
+
+    def _at(self, beta: np.ndarray, roots: Sequence[np.ndarray]) -> float:
+        ZL = np.concatenate([Z @ np.kron(root, np.eye(Z.shape[1] // len(root))) for Z, root in zip(self.Z, roots, strict=True)], axis=1)
+        fixed, v = self.X @ beta + self.moved, np.zeros(ZL.shape[1])
+        value = self.log_density(fixed)
+        for _ in range(200):
+            slope, bend = self.slopes(fixed + ZL @ v)
+            H = ZL.T @ (bend[:, None] * ZL) + np.eye(len(v))
+            step = np.linalg.solve(H, ZL.T @ slope - v)
+            size = 1.0
+            while (new := self.log_density(fixed + ZL @ (v + size * step)) - 0.5 * float((v + size * step) @ (v + size * step))) < value - 1e-9 and size > 1e-6:
+                size /= 2
+            v, gain, value = v + size * step, new - value, new
+            if np.abs(size * step).max() < 1e-9:
+                break
+        _, bend = self.slopes(fixed + ZL @ v)
+        return -2 * value + float(np.linalg.slogdet(ZL.T @ (bend[:, None] * ZL) + np.eye(len(v)))[1])
+
+
+def _look_counts(world: World) -> list[float]:
+    fit = fit_of(world)
+    if refused(fit):
+        return []
+    matrices, dropped = dense(replace(world, asked={k: v for k, v in world.asked.items() if k == "weights"}))
+    agrees(np.isfinite(fit.criterion) and np.isfinite(fit.beta).all(), "a fit without numbers", fit)
+    if not matrices.doubtful:
+        agrees(list(fit.names) == matrices.names, "names of coefficients", lambda: f"{fit.names} and {matrices.names}")
+        agrees(list(fit.dropped) == dropped, "dropped columns", lambda: f"{fit.dropped} and {dropped}")
+    said = bool(fit.notes)
+    for name, error in fit.se.items():
+        agrees(math.isfinite(error) or said, "a standard error that is not finite and not said", (name, error))
+    if world.asked["family"] in ("poisson", "binomial") and not matrices.doubtful:
+        _near_the_top(world, fit, matrices)
+    _same_counts(fit, fit_of(shuffled(world)), "shuffled rows")
+    other, rename = _renamed(world)
+    _same_counts(fit, fit_of(other), "renamed levels", rename=rename)
+    with tempfile.TemporaryDirectory() as path:
+        kind = kind_of(world)
+        _same_counts(fit, fit_of(world, of_kind(world, kind, Path(path))), f"read from {kind}")
+    return []
+
+
+def _near_the_top(world: World, fit: Any, matrices: Dense) -> None:
+    """The criterion is the one of dense matrices, and no step of a tenth of a standard error lowers it."""
+    moved = np.zeros(world.rows)
+    if world.asked.get("exposure"):
+        moved = np.log(np.array(world.columns[world.asked["exposure"]], float))
+    if world.asked.get("offset"):
+        moved = np.array(world.columns[world.asked["offset"]], float)
+    plain = Laplace(world.asked["family"], matrices.y, matrices.X, matrices.zs, moved, matrices.weights)
+    values, vectors = zip(*(np.linalg.eigh(term.covariance) for term in fit.random), strict=True)
+    roots = [vector * np.sqrt(np.maximum(value, 0)) for value, vector in zip(values, vectors, strict=True)]
+    eta = np.abs(fit.link).max()
+    if eta > 25:  # estimates that run away: shares of 0 or 1 that a column tells apart
+        return
+    own = plain.at(fit.beta, roots)
+    close(fit.criterion, own, by=1e-3 + 1e-6 * abs(own), kind="criterion of Laplace")
+    for at, error in enumerate(fit.se.values()):
+        for sign in (-0.1, 0.1) if math.isfinite(error) and error < 100 else ():
+            step = fit.beta + sign * error * (np.arange(len(fit.beta)) == at)
+            agrees(plain.at(step, roots) > own - 1e-3, "a better fit is near", (fit.names[at], sign))
+    for at in range(len(roots)):
+        for times in (0.9, 1.1):
+            tried = [root * (times if i == at else 1.0) for i, root in enumerate(roots)]
+            agrees(plain.at(fit.beta, tried) > own - 1e-3, "a better fit is near", (fit.random[at].group, times))
+
+
+def _same_counts(one: Any, other: Any, kind: str, *, rename: Callable[[str], str] | None = None) -> None:
+    agrees(refused(one) == refused(other), kind, lambda: f"{one} and {other}")
+    if refused(one):
+        agrees(one.kind == other.kind, kind, lambda: f"{one} and {other}")
+        return
+    names = [rename(name) for name in one.names] if rename else list(one.names)
+    agrees(names == list(other.names), kind, lambda: f"{names} and {other.names}")
+    close(one.criterion, other.criterion, by=1e-2, kind=kind)
+
+
+# Private releases
+
+
+def ask(world: World, data: Any = None, **more: Any) -> Any:
+    public = [name for name in world.used if name != world.response]
+    asked = {"public": public, "seed": 1, **world.asked, **more}
+    return answer(lambda: dc.release_mixed(world.formula, arrow(world.columns) if data is None else data, **asked))
+
+
+def check(world: World) -> Any:
+    public = [name for name in world.used if name != world.response]
+    return answer(lambda: dc.release_mixed.check(world.formula, arrow(world.columns), public=public, **world.asked))
+
+
+ODD = (None, math.nan, math.inf, -math.inf, 1e308, -1e308, -0.0, 1e-320)
+
+
+def _look_private(world: World) -> list[float]:
+    before, found = check(world), ask(world)
+    agrees(refused(before) == refused(found), "check and release differ", lambda: f"{before} and {found}")
+    _neighbours(world, found)
+    if world.seed % 5 == 0:
+        _paid(world, before)
+    if refused(found):
+        agrees(before == found, "check and release refuse in other words", lambda: f"{before} and {found}")
+        return []
+    return [*_promised(world, before, found), *_metamorphic_private(world, found)]
+
+
+def _public(found: Any) -> Any:
+    """All that a release shows whatever the responses are: everything but numbers with noise in them, and their notes."""
+    if refused(found):
+        return found
+    tidy = found.tidy(levels=True)
+    known = {name: tidy[name].to_pylist() for name in ("effect", "group", "term", "level")}
+    return known, found.rows, found.names, str(found.guarantee), str(found.check), found.clip
+
+
+def _neighbours(world: World, found: Any) -> None:
+    """Whatever one response holds, or none: the same words, the same public facts, and the numbers that are stated."""
+    rng = np.random.default_rng([2, world.seed])
+    row, boolean = int(rng.integers(world.rows)), isinstance(next((v for v in world.columns[world.response] if v is not None), 0.0), bool)
+    shown = _public(found)
+
+    def replaced(value: Any) -> World:
+        return world.with_column(world.response, [value if i == row else v for i, v in enumerate(world.columns[world.response])])
+
+    for odd in (True, False, None) if boolean else [ODD[i] for i in rng.permutation(len(ODD))[:3]]:
+        given = ask(replaced(odd))
+        agrees(_public(given) == shown, "one response changes what is public", lambda: f"{odd}: {_public(given)} and {shown}")
+    if refused(found) or boolean:
+        return
+    lower, upper = world.asked["bounds"]
+    middle = sum(world.asked.get("clip", (lower, upper))) / 2
+    for one, other in ((None, math.nan), (math.inf, math.nan), (-math.inf, None), (1e308, upper), (-1e308, lower), (None, middle)):
+        given, meant = ask(replaced(one)), ask(replaced(other))
+        agrees(not refused(given) and not refused(meant), "an odd response is refused", lambda: f"{given} and {meant}")
+        agrees(np.array_equal(given.beta, meant.beta, equal_nan=True), "an odd response counts as another than is said", lambda: f"{one}, {other}: {given.beta} and {meant.beta}")
+
+
+def _paid(world: World, before: Any) -> None:
+    """What is refused is refused before it is paid; what is paid is the price that was told."""
+    with tempfile.TemporaryDirectory() as path:
+        ledger = Path(path) / "ledger.db"
+        key = "rho" if "rho" in world.asked else "epsilon"
+        budget = dc.Concentrated("2000") if key == "rho" else dc.Pure("2000")
+        given = ask(world, seed=None, ledger=str(ledger), budget=budget, dataset="world", name="one")
+        agrees(refused(given) == refused(before), "check and a paid release differ", lambda: f"{before} and {given}")
+        spent = [entry for entry in dc.Ledger.open(ledger).entries() if entry.kind == "charge"] if ledger.exists() else []
+        agrees(len(spent) == (not refused(given)), "what was paid", lambda: f"{given}: {spent}")
+
+
+def _promised(world: World, before: Any, found: Any) -> list[float]:
+    """What was told before is what came, and estimates are off by the noise that was told."""
+    expected = before.expected
+    agrees(expected.names == found.names, "names in check and release", lambda: f"{expected.names} and {found.names}")
+    agrees(expected.rows == found.rows == world.rows, "rows", found.rows)
+    agrees(str(before.guarantee.loss) == str(found.guarantee.loss), "the price", found.guarantee)
+    agrees(all(math.isfinite(v) and v > 0 for v in (*expected.error, *expected.noise)), "an expected error that is none", lambda: (expected.error, expected.noise))
+    for row in found.tidy(levels=True).to_pylist():
+        if row["estimate"] is None:
+            agrees(row["flag"] and world.door == "private counts", "an estimate that is missing and not said", row)
+            agrees(row["std_error"] is row["lower"] is row["upper"] is None, "an interval around nothing", row)
+            continue
+        agrees(math.isfinite(row["estimate"]), "an estimate that is not finite", row)
+        agrees(all(row[key] is None or math.isfinite(row[key]) for key in ("std_error", "lower", "upper")), "an interval that is not finite", row)
+        if row["lower"] is not None:
+            agrees(row["lower"] <= row["estimate"] <= row["upper"], "an interval without its estimate", row)
+    return _noise(world, before, found)
+
+
+def clipped(world: World) -> np.ndarray:
+    """The response as it counts: missing and infinite in the middle, all else within the bounds, then the clip."""
+    lower, upper = (float(end) for end in world.asked.get("bounds", (0, 1)))
+    y = [math.nan if v is None else float(v) for v in world.columns[world.response]]
+    low, high = world.asked.get("clip", (lower, upper))
+    return np.array([(low + high) / 2 if not math.isfinite(v) else min(max(v, low), high) for v in y])
+
+
+FAR = 60.0
+"""Deviations of noise beyond which no draw of a Laplace law lies, but for one in e^80."""
+
+
+def _noise(world: World, before: Any, found: Any) -> list[float]:
+    """A linear model is least squares of the clipped response plus noise of the deviation that was told."""
+    if world.door != "private" or world.asked["method"] != "moments" or world.random:
+        return []
+    matrices, _ = dense(world.with_column(world.response, clipped(world).tolist()))
+    if matrices.doubtful or list(found.names) != matrices.names:
+        agrees(matrices.doubtful, "names of coefficients", lambda: f"{found.names} and {matrices.names}")
+        return []
+    scale = np.linalg.norm(matrices.X, axis=0)
+    plain = np.linalg.lstsq(matrices.X / scale, matrices.y, rcond=None)[0] / scale
+    off = (found.beta - plain) / np.array(before.expected.noise)
+    agrees((np.abs(off) < FAR).all(), "further off than noise can be", lambda: f"{found.fixed}, {plain}, {before.expected.noise}")
+    return off.tolist()
+
+
+def _metamorphic_private(world: World, found: Any) -> list[float]:
+    """With one seed: the same numbers for shuffled rows, renamed levels, another unit, another frame."""
+
+    def same(given: Any, kind: str, *, unit: float = 1.0, names: Callable[[str], str] = lambda name: name) -> None:
+        agrees(not refused(given), kind, given)
+        agrees([names(name) for name in found.names] == list(given.names), kind, lambda: f"{found.names} and {given.names}")
+        error = np.array(found.check.expected.error) if found.covariance is None else np.array([*found.se.values()])
+        if np.isnan(found.beta).all() and np.isnan(given.beta).all():
+            return
+        close(unit * found.beta, given.beta, by=unit * (0.05 if world.asked.get("method") == "paper" else 1e-3) * error + 1e-9 * np.abs(given.beta), kind=kind)
+
+    with tempfile.TemporaryDirectory() as path:
+        kind = kind_of(world)
+        same(ask(world, of_kind(world, kind, Path(path))), f"read from {kind}")
+    other, names = _renamed(world)
+    same(ask(other), "renamed levels", names=names)
+    if world.asked.get("method") == "moments":
+        same(ask(shuffled(world)), "shuffled rows")
+    if world.door == "private":
+        ends = {key: tuple(1024 * end for end in world.asked[key]) for key in ("bounds", "clip") if key in world.asked}
+        y = [None if v is None else v * 1024 if abs(v) < 1e300 else v for v in world.columns[world.response]]
+        scaled = replace(world.with_column(world.response, y), asked={**world.asked, **ends})
+        same(ask(scaled), "response in another unit", unit=1024.0)
+    return []
+
+
 def many(seed: int, count: int, *, shrinking: bool = True) -> list[Found[World]]:
     """The faults of so many worlds from a seed on."""
     return small.many(drawn, look, smaller, script, seed, count, shrinking=shrinking)
 
-
-def _look_counts(world: World) -> list[float]:
-    fit_of(world)
-    return []
-
-
-def _look_private(world: World) -> list[float]:
-    return []

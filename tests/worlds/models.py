@@ -25,6 +25,7 @@ from worlds.small import Found, agrees, answer, refused
 
 NAMES = [
     *("x", "z", "w2", "size", "age", "Year", "x1", "x10", "X_", "_y1"),
+    *("_k", "_s", "_q", "_x0", "_c0", "n", "k0", "m0", "rows", "value"),
     *("å x", "größe", "名前", "select", "group", "order", "None", "True", "class", "lambda", "I", "C", "log", "lag", "T"),
     *("a b  c", "a|b", "a+b", "0x", "1", "x:z", "(Intercept)", "Residual", "index", "😀", "x'y", 'x"y', "x,y", "%s", "{0}"),
 ]
@@ -846,10 +847,11 @@ def _near_the_top(world: World, fit: Any, matrices: Dense) -> None:
         return
     own = plain.at(fit.beta, roots)
     close(fit.criterion, own, by=1e-3 + 1e-6 * abs(own), kind="criterion of Laplace")
-    for at, error in enumerate(fit.se.values()):
-        for sign in (-0.1, 0.1) if math.isfinite(error) and error < 100 else ():
-            step = fit.beta + sign * error * (np.arange(len(fit.beta)) == at)
-            agrees(plain.at(step, roots) > own - 1e-3, "a better fit is near", (fit.names[at], sign))
+    if np.isfinite(fit.covariance).all():
+        values, vectors = np.linalg.eigh(fit.covariance)
+        for step in (vectors * np.sqrt(np.maximum(values, 0.0))).T / 10:
+            for sign in (-1, 1):
+                agrees(not plain.at(fit.beta + sign * step, roots) < own - 1e-3, "a better fit is near", (sign, step))
     for at in range(len(roots)):
         for times in (0.9, 1.1):
             tried = [root * (times if i == at else 1.0) for i, root in enumerate(roots)]

@@ -249,13 +249,16 @@ def smaller(world: World) -> Iterator[World]:
 
 @dataclass(frozen=True)
 class Plain:
-    """What a panel is: places of periods on the calendar, and the value of each series there."""
+    """What a panel is: places of periods on the calendar, and the value of each series there.
+
+    `held` is the share of the periods between the first and the last that any row mentions.
+    """
 
     values: dict[str, dict[int, float]]
     first: int
     last: int
     apart: set[str]
-    whole: bool
+    held: float
 
     def of(self, name: str) -> dict[int, float]:
         return self.values[name]
@@ -275,7 +278,7 @@ def plain(world: World) -> Plain | None:
     if not found:
         return None
     every = {k for own in found.values() for k in own}
-    whole = every == set(range(min(every), max(every) + 1))
+    held = len(every) / (max(every) + 1 - min(every))
     apart = {name for name, own in found.items() if max(map(abs, own.values())) > 1e150}
     kept = {name: own for name, own in found.items() if name not in apart}
     if world.asked["gaps"] == "skip":
@@ -290,7 +293,7 @@ def plain(world: World) -> Plain | None:
         for k in range(min(own), (last if world.asked["gaps"] == "zero" else max(own)) + 1):
             if k not in own and world.asked["gaps"] != "skip":
                 kept[name] = own = {**own, k: 0.0 if world.asked["gaps"] == "zero" else own[k - 1]}
-    return Plain(dict(sorted(kept.items())), first, last, apart, whole)
+    return Plain(dict(sorted(kept.items())), first, last, apart, held)
 
 
 # Looking
@@ -307,12 +310,11 @@ def look(world: World) -> list[float]:
     if not varied or len(table.values) < 2:
         agrees(refused(held), "a panel that cannot be judged was read", held)
         return []
+    known = table.held == 1 or world.asked["kind"] != "working days"  # a day that all lack is a holiday
     span = table.last - table.first + 1
     if refused(held):
-        agrees(not (table.whole and span >= 8 and not table.apart), "a whole panel was refused", held)
-        return []
-    closed = world.asked["kind"] == "working days"  # a day that all lack is a holiday
-    if table.whole or (not closed and span >= 12 and not table.apart and len({k for own in table.values.values() for k in own}) > 0.9 * span):
+        agrees(table.held < 1 or span < 8 or table.apart, "a whole panel was refused", held)
+    elif known and span >= 8 and table.held > 0.8:
         _read(world, held, table)
         _forecast(world, table)
         _compared(world, table)

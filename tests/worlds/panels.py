@@ -13,6 +13,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,11 @@ NAMES: list[Callable[[int], Any]] = [
     lambda i: f"s{i}",
     lambda i: i,
     lambda i: f"{i:03d}",
-    lambda i: "Zz aB öé".split(" ")[i % 3] + str(i),
-    lambda i: ["", " ", "NA", "nan", "a:b", "TRUE", "é", "e\u0301", "None", "0", "'", '"', ",", "😀", "a\\b"][i % 15] + "x" * (i // 15),
+    lambda i: ["Zz", "aB", "öé"][i % 3] + str(i),
+    lambda i: (
+        ["", " ", "NA", "nan", "a:b", "TRUE", "é", "e\u0301", "None", "0", "'", '"', ",", "😀", "a\\b"][i % 15]
+        + "x" * (i // 15)
+    ),
     lambda i: "long " * 30 + str(i),
     lambda i: ["p", "P", "p ", " p"][i % 4] + str(i // 4),
 ]
@@ -186,7 +190,11 @@ def drawn(seed: int) -> World:
     span = int(rng.integers(8, 48))
     labels = [kinds[kind](k) for k in range(span + AHEAD)]
     count = int(rng.choice([2, 3, 6, 12, 25]))
-    lost = set(rng.choice(span, int(rng.integers(0, 1 + span // 12)), replace=False).tolist()) if rng.random() < 0.25 else set()
+    lost = (
+        set(rng.choice(span, int(rng.integers(0, 1 + span // 12)), replace=False).tolist())
+        if rng.random() < 0.25
+        else set()
+    )
     name, rows = NAMES[int(rng.integers(len(NAMES)))], []
     order = rng.permutation(count)
     uneven, holes = rng.random() < 0.4, rng.random() < 0.5
@@ -195,9 +203,8 @@ def drawn(seed: int) -> World:
         last = int(rng.integers(first + 2, span)) if uneven and rng.random() < 0.3 else span - 1
         y = _values(rng, span)
         missing = rng.random(span) < (rng.choice([0.0, 0.02, 0.08, 0.3]) if holes else 0.0)
-        for k in range(first, last + 1):
-            if k not in lost and (not missing[k] or rng.random() < 0.3):
-                rows.append((name(int(order[i])), labels[k], float(y[k]) if not missing[k] else None))
+        here = [k for k in range(first, last + 1) if k not in lost and (not missing[k] or rng.random() < 0.3)]
+        rows += [(name(int(order[i])), labels[k], None if missing[k] else float(y[k])) for k in here]
     if rng.random() < 0.1 and rows:
         k = int(rng.integers(len(rows)))
         rows[k] = (*rows[k][:2], float(rng.choice([math.inf, -math.inf, 1e200, math.nan])))
@@ -205,7 +212,11 @@ def drawn(seed: int) -> World:
         rows.append(rows[int(rng.integers(len(rows)))])
     if rng.random() < 0.5:
         rows = [rows[i] for i in rng.permutation(len(rows))]
-    if rows and rng.random() < 0.2 and all(v is None or (math.isfinite(v) and v == round(v) and abs(v) < 2**53) for *_, v in rows):
+    if (
+        rows
+        and rng.random() < 0.2
+        and all(v is None or (math.isfinite(v) and v == round(v) and abs(v) < 2**53) for *_, v in rows)
+    ):
         rows = [(s, t, None if v is None else int(v)) for s, t, v in rows]
     names = dict(CALLED[int(rng.integers(len(CALLED)))])
     columns = {names.get(role, role): [row[k] for row in rows] for k, role in enumerate(("series", "t", "value"))}
@@ -323,7 +334,9 @@ def look(world: World) -> list[float]:
 
 
 def read(world: World, data: Any = None, **more: Any) -> Any:
-    return read_panel(arrow(world.columns) if data is None else data, gaps=world.asked["gaps"], names=world.names, **more)
+    return read_panel(
+        arrow(world.columns) if data is None else data, gaps=world.asked["gaps"], names=world.names, **more
+    )
 
 
 def called(world: World, place: int) -> str:
@@ -332,17 +345,28 @@ def called(world: World, place: int) -> str:
 
 def _read(world: World, held: Any, table: Plain) -> None:
     """Series, periods, values and the series that are set aside are those of the plain table."""
-    agrees({name for name, _ in held.set_aside} == table.apart, "series set aside", lambda: (held.set_aside, table.apart))
-    agrees(held.names.tolist() == list(table.values), "names of series", lambda: (held.names, list(table.values)))
+    agrees({name for name, _ in held.set_aside} == table.apart, "series set aside", held.set_aside, table.apart)
+    agrees(held.names.tolist() == list(table.values), "names of series", held.names, list(table.values))
     periods = [called(world, k) for k in range(table.first, table.last + 1)]
-    agrees([spelled(t) for t in held.periods] == periods, "periods", lambda: (held.periods, periods))
+    agrees([spelled(t) for t in held.periods] == periods, "periods", held.periods, periods)
     for row, (name, own) in enumerate(table.values.items()):
         expected = [own.get(k, math.nan) for k in range(table.first, table.last + 1)]
-        agrees(np.array_equal(held.values[row], expected, equal_nan=True), "values", lambda: (name, held.values[row], expected))
+        agrees(
+            np.array_equal(held.values[row], expected, equal_nan=True),
+            "values",
+            name,
+            held.values[row],
+            expected,
+        )
         ends = (held.first[row] + table.first, held.last[row] + table.first)
-        agrees(ends == (min(own), max(own)), "first and last period", lambda: (name, ends))
+        agrees(ends == (min(own), max(own)), "first and last period", name, ends)
     later = answer(lambda: spelled(held.later(1)))
-    agrees(refused(later) or later == called(world, table.last + 1), "the coming period", lambda: (later, called(world, table.last + 1)))
+    agrees(
+        refused(later) or later == called(world, table.last + 1),
+        "the coming period",
+        later,
+        called(world, table.last + 1),
+    )
 
 
 METHODS = ("naive", "seasonal_naive", "ses", "theta", "tsb")
@@ -376,12 +400,16 @@ def _forecast(world: World, table: Plain) -> None:
                 expected[name, target] = own[target - horizon]
         if table.last in own:
             expected[name, table.last + horizon] = own[table.last]
-    agrees(set(made["naive"]) <= set(expected), "a forecast of a period that was not asked for", lambda: set(made["naive"]) - set(expected))
+    agrees(
+        set(made["naive"]) <= set(expected),
+        "a forecast of a period that was not asked for",
+        lambda: set(made["naive"]) - set(expected),
+    )
     for key, value in made["naive"].items():
-        agrees(value == expected[key], "the naive forecast", lambda: (key, value, expected[key]))
+        agrees(value == expected[key], "the naive forecast", key, value, expected[key])
     for key in set(expected) - set(made["naive"]):
         begun = key[1] - horizon - min(table.of(key[0]))
-        agrees(begun < 4 or _torn(table.of(key[0])), "a forecast is missing", lambda: (key, expected[key]))
+        agrees(begun < 4 or _torn(table.of(key[0])), "a forecast is missing", key, expected[key])
 
 
 def _torn(own: Mapping[int, float]) -> bool:
@@ -400,7 +428,12 @@ def _standard(world: World, own: Mapping[int, float], origin: int) -> tuple[floa
     known = sorted(k for k in own if k <= origin)
     changes = [own[k] - own[k - 1] for k in known if k - 1 in own]
     lacked = [k for k in range(known[0], origin + 1) if k not in own]
-    if len(known) < 3 or len(changes) < 2 or len(lacked) > 0.1 * (origin + 1 - known[0]) or (lacked and origin - lacked[-1] < 6):
+    if (
+        len(known) < 3
+        or len(changes) < 2
+        or len(lacked) > 0.1 * (origin + 1 - known[0])
+        or (lacked and origin - lacked[-1] < 6)
+    ):
         return None
     sd = float(np.std(changes, ddof=1))
     if sd <= 1e-12 * max(abs(own[k]) for k in known):
@@ -449,15 +482,15 @@ def _compared(world: World, table: Plain) -> None:
         if undone and asked["regression"] == "drop":
             continue
         rows.append((tuple(max(score(forecast[method], sign) for sign in open_) for method in found.methods), large))
-    agrees(len(rows) == len(found.positive), "cases that take part", lambda: (len(rows), len(found.positive)))
-    agrees(sum(large for _, large in rows) == found.positive.sum(), "large changes", lambda: (rows, found.positive.sum()))
+    agrees(len(rows) == len(found.positive), "cases that take part", len(rows), len(found.positive))
+    agrees(sum(large for _, large in rows) == found.positive.sum(), "large changes", rows, found.positive.sum())
     for k, method in enumerate(found.methods):
         ours, theirs = sorted(scores[k] for scores, _ in rows), sorted(found.scores[k].tolist())
-        agrees(np.allclose(ours, theirs, rtol=1e-6, atol=1e-6), "scores", lambda: (method, ours, theirs))
+        agrees(np.allclose(ours, theirs, rtol=1e-6, atol=1e-6), "scores", method, ours, theirs)
         auc, pauc = areas(found.positive, found.scores[k], found.fpr)
         told = found.rows()[k]
-        agrees(abs(told["auc"] - auc) < 1e-9, "area", lambda: (method, told, auc))
-        agrees(abs(told["pauc"] - pauc) < 1e-9, "partial area", lambda: (method, told, pauc))
+        agrees(abs(told["auc"] - auc) < 1e-9, "area", method, told, auc)
+        agrees(abs(told["pauc"] - pauc) < 1e-9, "partial area", method, told, pauc)
         agrees(told["low"] <= told["high"] and math.isfinite(told["low"] + told["high"]), "limits of an area", told)
 
 
@@ -467,7 +500,7 @@ def areas(positive: np.ndarray, score: np.ndarray, fpr: tuple[float, float]) -> 
     pairs = (up[:, None] > down).sum() + 0.5 * (up[:, None] == down).sum()
     points = [(0.0, 0.0)] + [((down >= c).mean(), (up >= c).mean()) for c in sorted(set(score.tolist()), reverse=True)]
     total, (lo, hi) = 0.0, fpr
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         a, b = max(x0, lo), min(x1, hi)
         if b > a:
             at = [y0 + (y1 - y0) * (x - x0) / (x1 - x0) for x in (a, b)]
@@ -476,7 +509,9 @@ def areas(positive: np.ndarray, score: np.ndarray, fpr: tuple[float, float]) -> 
 
 
 def report(world: World, data: Any = None) -> Any:
-    asked = {key: world.asked[key] for key in ("horizon", "past", "direction", "regression", "cutoff", "capacity", "gaps")}
+    asked = {
+        key: world.asked[key] for key in ("horizon", "past", "direction", "regression", "cutoff", "capacity", "gaps")
+    }
     names = {"columns": world.names} if world.names else {}
     ours = arrow(world.columns) if data is None else data
     return answer(lambda: dc.exception_report(ours, methods=["naive", "ses", "tsb"], **asked, **names))
@@ -489,7 +524,12 @@ def _reported(world: World, table: Plain) -> None:
     if refused(found):
         return
     ranked, aside = [row["series"] for row in found.rows], [row["series"] for row in found.set_aside]
-    agrees(sorted([*ranked, *aside]) == sorted({*table.values, *table.apart}), "series that are neither ranked nor set aside", lambda: (ranked, aside))
+    agrees(
+        sorted([*ranked, *aside]) == sorted({*table.values, *table.apart}),
+        "series that are neither ranked nor set aside",
+        ranked,
+        aside,
+    )
     agrees(len(found.flagged) == min(world.asked["capacity"], len(ranked)), "the length of the list", found)
     for row in found.rows:
         own = table.of(row["series"])
@@ -499,7 +539,7 @@ def _reported(world: World, table: Plain) -> None:
     chances = [row["chance"] for row in found.rows]
     agrees(chances == sorted(chances, reverse=True), "a list out of order", chances)
     torn = {name for name in ranked if _torn(table.of(name))}
-    agrees({row["series"] for row in found.gaps} == torn, "series with gaps", lambda: (found.gaps, torn))
+    agrees({row["series"] for row in found.gaps} == torn, "series with gaps", found.gaps, torn)
     for row in found.gaps:
         own = table.of(row["series"])
         agrees(row["missing"] == max(own) - min(own) + 1 - len(own), "missing periods", row)
@@ -511,20 +551,28 @@ def _same_reports(world: World, found: Any) -> None:
     """The same list from shuffled rows, from series of other names in the same order, and in another unit."""
 
     def same(given: Any, kind: str, *, unit: float = 1.0, rename: Callable[[str], str] = lambda name: name) -> None:
-        agrees(refused(given) == refused(found), kind, lambda: (found, given))
+        agrees(refused(given) == refused(found), kind, found, given)
         if refused(found):
-            agrees(found.kind == given.kind, kind, lambda: (found, given))
+            agrees(found.kind == given.kind, kind, found, given)
             return
-        agrees(found.method == given.method, kind, lambda: (found.method, given.method))
+        agrees(found.method == given.method, kind, found.method, given.method)
         ours, theirs = ([(row["series"], row["t"], row["flag"]) for row in each.rows] for each in (found, given))
-        agrees([(rename(s), *rest) for s, *rest in ours] == theirs, kind, lambda: (ours, theirs))
+        agrees([(rename(s), *rest) for s, *rest in ours] == theirs, kind, ours, theirs)
         for mine, other in zip(found.rows, given.rows, strict=True):
             agrees(np.isclose(mine["chance"], other["chance"], rtol=1e-6), kind, (mine, other))
-            agrees(np.isclose(mine["forecast"] * unit, other["forecast"], rtol=1e-6, atol=1e-9 * abs(unit * mine["last"])), kind, (mine, other))
+            agrees(
+                np.isclose(mine["forecast"] * unit, other["forecast"], rtol=1e-6, atol=1e-9 * abs(unit * mine["last"])),
+                kind,
+                (mine, other),
+            )
 
     order = np.random.default_rng(world.seed).permutation(len(world.of("t"))).tolist()
     same(report(world.at(order)), "shuffled rows")
-    same(report(world.having("series", ["k" + str(name) for name in world.of("series")])), "renamed series", rename=lambda name: "k" + name)
+    same(
+        report(world.having("series", ["k" + str(name) for name in world.of("series")])),
+        "renamed series",
+        rename=lambda name: "k" + name,
+    )
     values = [None if v is None else v * 1024.0 if abs(v) < 1e150 else v for v in world.of("value")]
     same(report(world.having("value", values)), "values in another unit", unit=1024.0)
     with tempfile.TemporaryDirectory() as path:
@@ -535,7 +583,14 @@ def _same_reports(world: World, found: Any) -> None:
 def kind_of(world: World) -> str:
     """A kind of frame that holds this panel: a CSV file has names with a letter, no spaces at the ends and no marks."""
     for kind in np.random.default_rng([1, world.seed]).permutation(list(KINDS)):
-        if kind != "csv" or all(str(s).strip() == str(s) and str(s)[:1].isalpha() and str(s).isascii() and str(s).isalnum() and str(s).lower() not in ("na", "nan", "none", "true") for s in world.of("series")):
+        if kind != "csv" or all(
+            str(s).strip() == str(s)
+            and str(s)[:1].isalpha()
+            and str(s).isascii()
+            and str(s).isalnum()
+            and str(s).lower() not in ("na", "nan", "none", "true")
+            for s in world.of("series")
+        ):
             return str(kind)
     raise AssertionError
 

@@ -1,7 +1,7 @@
 """What is wrong with a world, and the world made small: fewer rows, columns and terms that show the same fault.
 
-A world is a frozen value whose `repr` makes it again. Its door draws it from a seed (`drawn`), looks at it (`look`, which
-raises `Broken` where a promise is) and makes it smaller in every way that it knows (`smaller`).
+A world is a frozen value whose `repr` makes it again. Its door draws it from a seed (`drawn`), looks at it (`look`,
+which raises `Broken` where a promise is) and makes it smaller in every way that it knows (`smaller`).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Found(Generic[World]):
         return f"seed {self.seed}: {self.fault.kind}\n{self.fault.said}\n{self.script}"
 
 
-def agrees(holds: object, kind: str, said: object = "") -> None:
+def agrees(holds: object, kind: str, *facts: object) -> None:
     """Break the world unless it holds."""
     if not holds:
-        raise Broken(kind, said() if callable(said) else said)
+        raise Broken(kind, "; ".join(map(str, facts)))
 
 
 def answer(ask: Callable[[], Any]) -> Any:

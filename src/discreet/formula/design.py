@@ -18,7 +18,6 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import FormulaError
-from discreet.errors import FormulaError
 from discreet.formula.contrasts import recodes
 from discreet.formula.formula import Factor, Formula, RandomTerm, Term
 

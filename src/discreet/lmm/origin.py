@@ -68,7 +68,9 @@ def origin(pieces: Sequence[Piece], levels: Levels, *, kept: Integers, own: Matr
         return Origin(np.eye(len(kept)), np.zeros(len(kept)), 0.0, kept)
     whole, recoded = own @ columns.matrix(), any(piece.recoded for piece in pieces)
     named = kept
-    if len(kept) < whole.shape[1] and (recoded or not any(piece.monomial == ONE and not piece.coded for piece in pieces)):
+    if len(kept) < whole.shape[1] and (
+        recoded or not any(piece.monomial == ONE and not piece.coded for piece in pieces)
+    ):
         found = independent(whole.T @ XX @ whole)  # a constant column is none of the centred ones
         named = found if recoded or len(found) == len(kept) else kept
     given = whole[:, named]

@@ -122,6 +122,7 @@ class World:
     intercept: bool = True
     asked: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    lags: tuple[int, ...] = ()
 
     @property
     def formula(self) -> str:
@@ -129,6 +130,7 @@ class World:
             "1" if self.intercept else "0",
             *(":".join(map(quoted, term)) for term in self.fixed),
             *map(str, self.random),
+            *(f"lag({quoted(self.response)}, {k})" for k in self.lags),
         ]
         return f"{quoted(self.response)} ~ {' + '.join(right)}"
 
@@ -340,8 +342,8 @@ def _linear(rng: np.random.Generator) -> World:
         asked["missing"] = _one(rng, ["drop", "error"])
         for name in world.used:
             if isinstance(columns[name][0], float) and rng.random() < 0.5:
-                columns[name][int(rng.integers(rows))] = _one(rng, [math.nan, None])
-        if all(value is not None and value == value for name in world.used for value in columns[name]):
+                columns[name][int(rng.integers(rows))] = _one(rng, [math.nan, None, math.inf, -math.inf])
+        if complete(world).rows == rows:
             columns[table.response][0] = None
     return world
 
@@ -406,9 +408,19 @@ def _private(rng: np.random.Generator) -> World:
         asked["blocks"] = int(_one(rng, [2, 3, 5]))
     simple = method != "moments"
     random = () if rng.random() < 0.4 else _random(table, slopes=not simple, crossed=not simple)
+    lags: tuple[int, ...] = ()
     if method == "moments" and rng.random() < 0.15:
         asked["protect"] = [table.groups[0]]
-    return World("private", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked)
+    elif method == "moments" and rng.random() < 0.15:
+        lags, group = _one(rng, [(1,), (1, 2), (3,)]), columns[table.groups[0]]
+        columns[table.spare[0]] = [group[:at].count(each) + (at > rows // 2) for at, each in enumerate(group)]
+        asked |= {"series": [table.groups[0]], "time": table.spare[0]}
+        random = _one(rng, [(), (Term((table.groups[0],)),)])
+    world = World("private", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked, 0, lags)
+    numbers = [name for name in world.used[1:] if isinstance(columns[name][0], float)]
+    if numbers and rng.random() < 0.06:
+        columns[_one(rng, numbers)][int(rng.integers(rows))] = _one(rng, [None, math.nan, math.inf, -math.inf])
+    return world
 
 
 def _private_counts(rng: np.random.Generator) -> World:
@@ -446,10 +458,13 @@ def smaller(world: World) -> Iterator[World]:
         if term.slopes or term.nested or term.apart or len(term.group) > 1:
             yield replace(world, random=(*world.random[:i], Term(term.group[:1]), *world.random[i + 1 :]))
     for key in world.asked:
-        if key not in ("bounds", "epsilon", "rho", "family"):
+        if key not in ("bounds", "epsilon", "rho", "family", "series", "time"):
             yield replace(world, asked={k: v for k, v in world.asked.items() if k != key})
     if not world.intercept:
         yield replace(world, intercept=True)
+    if world.lags:
+        asked = {k: v for k, v in world.asked.items() if k not in ("series", "time")}
+        yield replace(world, lags=(), asked=asked)
     if unused := [name for name in world.columns if name not in world.used]:
         yield replace(world, columns={k: v for k, v in world.columns.items() if k not in unused})
     for rows in small.fewer(world.rows):
@@ -657,9 +672,20 @@ def codes_of(world: World, group: Sequence[str]) -> tuple[np.ndarray, list[tuple
 
 def look(world: World) -> list[float]:
     """Break if a promise is broken; else what can be judged over many worlds: noise in its own deviations."""
+    _unknown(world)
     return {"linear": _look_linear, "counts": _look_counts, "private": _look_private, "private counts": _look_private}[
         world.door
     ](world)
+
+
+def _unknown(world: World) -> None:
+    """A word that decides and that nobody knows is refused, and never taken for another."""
+    keys = ("family", "method", "missing") if world.door in ("linear", "counts") else ("family", "method")
+    key = keys[world.seed % len(keys)]
+    for word in ("gausian", "", "Moments"):
+        other = replace(world, asked={**world.asked, key: word})
+        given = ask(other) if "private" in world.door else fit_of(other)
+        agrees(refused(given), f"an unknown {key} was taken for another", word, given)
 
 
 def complete(world: World) -> World:
@@ -970,6 +996,9 @@ ODD = (None, math.nan, math.inf, -math.inf, 1e308, -1e308, -0.0, 1e-320)
 def _look_private(world: World) -> list[float]:
     before, found = check(world), ask(world)
     agrees(refused(before) == refused(found), "check and release differ", before, found)
+    known = replace(world, response=world.used[1]) if len(world.used) > 1 else None  # public columns alone
+    if known is not None and complete(known).rows < world.rows:
+        agrees(refused(found), "a public column that lacks values was released", found)
     _neighbours(world, found)
     if world.seed % 5 == 0:
         _paid(world, before)
@@ -1091,7 +1120,7 @@ FAR = 60.0
 
 def _noise(world: World, before: Any, found: Any) -> list[float]:
     """A linear model is least squares of the clipped response plus noise of the deviation that was told."""
-    if world.door != "private" or world.asked["method"] != "moments" or world.random:
+    if world.door != "private" or world.asked["method"] != "moments" or world.random or world.lags:
         return []
     matrices, _ = dense(world.with_column(world.response, clipped(world).tolist()))
     if matrices.doubtful or list(found.names) != matrices.names:
@@ -1141,6 +1170,17 @@ def _metamorphic_private(world: World, found: Any) -> list[float]:
     return []
 
 
+NOISE = (0.7, 1.4)
+"""Root mean square of estimates' noise over what was told, within which it lies if `check` told the truth."""
+ENOUGH = 200
+
+
 def many(seed: int, count: int, *, shrinking: bool = True) -> list[Found[World]]:
-    """The faults of so many worlds from a seed on."""
-    return small.many(drawn, look, smaller, script, seed, count, shrinking=shrinking)
+    """The faults of so many worlds from a seed on; wrong noise shows in all of them together."""
+    off: list[float] = []
+    found = small.many(drawn, lambda world: off.extend(look(world)), smaller, script, seed, count, shrinking=shrinking)
+    size = float(np.sqrt(np.mean(np.square(off)))) if len(off) >= ENOUGH else 1.0
+    if not NOISE[0] < size < NOISE[1]:
+        fault = small.Fault("noise is another than check told", f"{size:.2f} times in {len(off)} estimates")
+        found.append(Found(seed, fault, drawn(seed), f"many({seed}, {count})"))
+    return found

@@ -312,6 +312,7 @@ def plain(world: World) -> Plain | None:
 
 def look(world: World) -> list[float]:
     """Break if a promise is broken."""
+    _unknown(world)
     held = answer(lambda: read(world))
     table = plain(world)
     if table is None:
@@ -331,6 +332,14 @@ def look(world: World) -> list[float]:
         _compared(world, table)
         _reported(world, table)
     return []
+
+
+def _unknown(world: World) -> None:
+    """A word that decides and that nobody knows is refused, and never taken for another."""
+    key = ("gaps", "direction", "regression")[world.seed % 3]
+    for word in ("Skip", "", "down"):
+        given = report(replace(world, asked={**world.asked, key: word}))
+        agrees(refused(given), f"an unknown {key} was taken for another", word, given)
 
 
 def read(world: World, data: Any = None, **more: Any) -> Any:

@@ -39,6 +39,8 @@ WRITTEN = (
     r"^[QqTtKk][1-4]$",
 )
 """How people write years, quarters, months and days."""
+LARGEST = 10**9
+"""Above every day that is written as one number, as 20240131 is."""
 
 
 def columns_of(data: Any, frame: Frame | None) -> list[str]:
@@ -144,7 +146,8 @@ def like_time(frame: Frame, columns: Sequence[str]) -> list[str]:
         text: nw.Expr
         if types[column].is_numeric():
             whole = nw.col(column).cast(nw.Float64())
-            text = nw.when(whole == whole.round()).then(whole.cast(nw.Int64())).cast(nw.String())
+            time = (whole.abs() < LARGEST) & (whole == whole.round())
+            text = nw.when(time).then(whole).cast(nw.Int64()).cast(nw.String())
         elif types[column] in (nw.String, nw.Categorical, nw.Enum):
             text = nw.col(column).cast(nw.String()).str.strip_chars()
         else:

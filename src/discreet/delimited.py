@@ -322,7 +322,7 @@ def _refuse_lines(path: str, how: Mapping[str, str], columns: list[str], *, name
     try:
         with _text(path, how) as file:
             first = next(itertools.islice(file, skipped, None), "")
-        mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=first.count)
+        mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=re.sub('"[^"]*"', "", first).count)
         records = itertools.dropwhile(lambda record: record[0] <= skipped, _records(path, how, mark))
         _, header = next(records, (0, []))
         if _names(header, columns):

@@ -69,7 +69,10 @@ def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, *, packed: bool)
     out = io.StringIO(newline="")
     quoting = csv.QUOTE_ALL if more == "quoted" else csv.QUOTE_MINIMAL
     writer = csv.writer(out, delimiter=mark, lineterminator="\r\n" if more == "crlf" else "\n", quoting=quoting)
-    writer.writerow(columns)
+    if any(sign in name for name in columns for sign in ",;|\t"):  # nobody could tell which one separates
+        csv.writer(out, writer.dialect, quoting=csv.QUOTE_ALL).writerow(columns)
+    else:
+        writer.writerow(columns)
     writer.writerows([_cell(row[name]) for name in columns] for row in rows)
     encoded = out.getvalue().encode(more if more.startswith("utf") else "utf-8")
     return gzip.compress(encoded, mtime=0) if packed else encoded

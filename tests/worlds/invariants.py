@@ -24,13 +24,16 @@ def broken(walk: Walk) -> Iterator[str]:
     """Every promise that did not hold, in words."""
     yield from _ends(walk)
     yield from _told(walk)
+    yield from _beside_an_odd_row(walk)
+    yield from _at_the_desk(walk)
     if "run" in walk.ended:
         yield from _foreseen(walk)
     if walk.released:
         yield from _afterwards(walk)
         for release in walk.world.releases:
-            yield from _tables(walk, release)
+            yield from _tables(walk, release, walk.folder / "out" / release.name)
         yield from _published(walk)
+        yield from _in_memory(walk)
     else:
         yield from _unpaid(walk)
 
@@ -118,20 +121,17 @@ def _afterwards(walk: Walk) -> Iterator[str]:
         yield f"the output folder has {sorted(left)}, not {sorted(expected)}"
 
 
-def _tables(walk: Walk, release: Release) -> Iterator[str]:
+def _tables(walk: Walk, release: Release, place: Path) -> Iterator[str]:
     """Every cell is there once, in every format alike, and its interval holds the true number."""
-    place = walk.folder / "out" / release.name
     folders = sorted(path for path in place.iterdir() if path.is_dir()) or [place]
     number = "count" if release.option("of") is None else "sum"
-    unread = [*folders]
-    for by, cells in zip(release.tables, truth(walk.world, release), strict=True):
-        named = [each for each in unread if {*by} == {*rows_of(each, "research", walk.world.formats)[0]} & {*walk.world.places, *(k.name for k in walk.world.kinds)}]
-        if len(named) != 1:
-            yield f"{release.name} {by}: {len(named)} folders of {[p.name for p in folders]} have its columns"
+    for at, (by, cells) in enumerate(zip(release.tables, truth(walk.world, release), strict=True)):
+        named = folders if len(folders) == 1 else [each for each in folders if each.name.startswith(f"{at + 1}-")]
+        if len(named) != 1 or not {*by} <= {*rows_of(named[0], "research", walk.world.formats)[0]}:
+            yield f"{release.name} {by}: none of {[p.name for p in folders]} has its columns"
             continue
         names, rows = rows_of(named[0], "research", walk.world.formats)
-        at = [names.index(name) for name in by]
-        keys = [tuple(row[i] for i in at) for row in rows]
+        keys = [tuple(row[names.index(name)] for name in by) for row in rows]
         if len(keys) != len({*keys}) or {*keys} != {*cells}:
             less, more = [*{*cells} - {*keys}][:3], [*{*keys} - {*cells}][:3]
             yield f"{release.name} {by}: {len(keys)} cells and not {len(cells)}; lacks {less}, has {more}"
@@ -243,3 +243,37 @@ def _published(walk: Walk) -> Iterator[str]:
             yield f"published {path.name}: csv and parquet differ"
         if not _alike((names, rows), _excel(path.with_suffix(".xlsx"))):
             yield f"published {path.name}: xlsx and parquet differ"
+
+
+def _beside_an_odd_row(walk: Walk) -> Iterator[str]:
+    """What is said before anything is paid does not depend on rows, and no refusal on how many of them are wrong."""
+    ended = walk.ended
+    if "check beside" in ended and ended["check beside"].said != ended["check"].said:
+        yield f"check depends on the rows\n{ended['check beside'].said[-1500:]}"
+    if "run beside" in ended and (ended["run beside"].code, ended["run beside"].said) != (2, ended["run"].said):
+        yield f"a refusal depends on the rows\n{ended['run beside'].said[-800:]}\n{ended['run'].said[-800:]}"
+
+
+def _in_memory(walk: Walk) -> Iterator[str]:
+    """The same rows in frames of every kind give the same rehearsal."""
+    told = {kind: said for kind, said in walk.frames.items()}
+    if len({*told.values()}) > 1:
+        yield "frames differ: " + "; ".join(f"{kind}: {said[:300]}" for kind, said in told.items())
+
+
+def _at_the_desk(walk: Walk) -> Iterator[str]:
+    """The desk takes what the plan takes, and releases it as well."""
+    desk = {name: ended for name, ended in walk.ended.items() if name.startswith("desk: ")}
+    if not desk or walk.ended["check"].code:
+        return
+    submitted, run = desk.get("desk: submitted"), desk.get("desk: run")
+    if submitted is None or submitted.code:
+        yield f"the desk refuses what check takes\n{[*desk.values()][-1].said[-3000:]}"
+    elif run is None or run.code != walk.ended["run"].code and run.code != 1:
+        yield f"the desk's run ended with {run and run.code}\n{run and run.said[-1500:]}"
+    elif run.code == 0:
+        first = walk.world.releases[0]
+        for place in (walk.folder / "desk" / "releases").glob(f"*/{first.name}"):
+            yield from (f"desk: {fault}" for fault in _tables(walk, first, place))
+    elif walk.released or "unforeseen" in run.said:
+        yield f"the desk's run ended with 1\n{run.said[-1500:]}"

@@ -11,6 +11,7 @@ LEGAL = (
     *("a=b", "a,b", 'say "so"', "it's", "x#y", "[t]", "{u}", "50%", "a/b", "a\\b", "<b>", "&amp;", "$1", "?", "-v"),
     *("2024", "0", "1e5", "nan", "true", "_", "x" * 100, "é", "ﬁrm", "Ωmega", "ДОМ", "قسم", "🏭", "a:b", "a;b", "a|b"),
     *("jobs", "job", "cell", "total", "value", "time", "period", "quarter", "epsilon", "min", "max", "len", "size"),
+    *("min place", "max place", "top", "rank", "below", "of", "number", "lag", "f", "m", "worker", "workplace"),
     *("place_2", "place 2", "Places", "places", "level", "label", "source", "share", "noise", "position", "literal"),
 )
 """Names that a schema takes; each is a column of many engines, files and pages."""

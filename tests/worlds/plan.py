@@ -167,3 +167,19 @@ def _sizes(world: World, found: Data, folder: Path) -> None:
         bound = {"at_most": most.get(_code(code), 1)} if "at_most" in world.public else {}
         rows.append({name: _code(code), "jobs": 10 * (i + 1), **bound})
     written(rows, [*rows[0]], folder, "sizes", "csv ,")
+
+
+def desk_settings(world: World) -> str:
+    """desk.toml with the world as its only source."""
+    ending = {"parquet": "%s.parquet", "folder": "%s", "duckdb": "data.duckdb::%s", "sqlite": "data.sqlite::%s"}
+    kind = world.frame.partition(" ")[0]
+    named = "data/" + ending.get(kind, f"%s.{kind}")
+    lines = ['title = "A desk"', "[[source]]", 'name = "jobs"', f"path = {toml(named % 'jobs')}"]
+    lines += [f"workplaces = {toml(named % 'listed')}"] * ("workplaces" in world.apart)
+    lines += [f"workers = {toml(named % 'people')}"] * ("workers" in world.apart)
+    lines += [f"allow_multiple = {toml(world.declared)}"] * (world.declared is not False)
+    lines += [f"period = {toml(world.period)}"] * bool(world.period)
+    lines += ['sizes = "sizes.csv"'] * bool(world.public)
+    lines += ['dataset = "jobs"', f"unit = {toml(dict(world.unit))}", "unit_fixed = false", f"epsilon = {toml(world.budget)}"]
+    lines += ["[source.schema]", *_roles(world), *_more_roles(world, "source.schema."), *_levels(world, "source.")]
+    return "\n".join(lines) + "\n"

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 def main(arguments: Sequence[str]) -> int:
     """Run so many worlds, or for so long, and tell what was found."""
+    from worlds.shrink import shrunk
     from worlds.way import faults
     from worlds.world import drawn
 
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--worlds", type=int, default=10**9, help="at most so many")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", type=int, help="one world of this seed")
+    parser.add_argument("--shrink", action="store_true", help="look for a plainer world with the same fault")
     parser.add_argument("--stop", action="store_true", help="end at the first that breaks")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz"))
     asked = parser.parse_args(arguments)
@@ -44,10 +46,17 @@ def main(arguments: Sequence[str]) -> int:
             if broken:
                 found += 1
                 print(f"{world.seed}: {'; '.join(each.splitlines()[0] for each in broken)[:300]}", flush=True)
+                if asked.shrink:
+                    print(shrunk(world, lambda plainer: _alike(broken, faults(plainer))).script, flush=True)
                 if asked.stop:
                     break
     print(f"{tried:,} worlds in {time.monotonic() - begun:,.0f} s, {found} with faults")
     return int(found > 0)
+
+
+def _alike(one: list[str], other: list[str]) -> bool:
+    """Whether two worlds have a fault in common, by what is said of it first."""
+    return bool({each.partition(":")[0].splitlines()[0] for each in one} & {each.partition(":")[0].splitlines()[0] for each in other})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from worlds.data import Data
@@ -36,17 +36,26 @@ class Walk:
     Attributes
     ----------
     ended : each step by its name.
+    frames : what a rehearsal in Python gave, by the kind of frame.
     """
 
     world: World
     folder: Path
     data: Data
     ended: dict[str, Ended] = field(default_factory=dict)
+    frames: dict[str, str] = field(default_factory=dict)
 
     def step(self, name: str, *arguments: object) -> Ended:
         """Carry a command out in the world's folder, and keep how it ended."""
         self.ended[name] = call(self.folder, *arguments)
         return self.ended[name]
+
+    def check(self, name: str, plan: str) -> None:
+        """Look at a plan before it is paid."""
+        if self.world.command:
+            self.step(name, "check", plan, *(["--owner"] if name == "owner" else []))
+        else:
+            self.ended[name] = _checked(self.folder / plan, owner=name == "owner")
 
     @property
     def released(self) -> bool:
@@ -79,18 +88,65 @@ def call(folder: Path, *arguments: object) -> Ended:
     return Ended(" ".join(words), code, said.getvalue())
 
 
+def _checked(path: Path, *, owner: bool) -> Ended:
+    """The same by Python's functions, without a page and its advice."""
+    from discreet.errors import DiscreetError
+    from discreet.plan.check import check
+    from discreet.plan.owner import OwnerRefusal, owner_notes
+    from discreet.plan.reading import read_plan
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = check(read_plan(path))
+            said, code = [str(fault) for fault in (*found.faults, *found.missing)], 2 * bool(found.faults)
+            notes = owner_notes(found.file) if owner and not said else []
+            return Ended(f"check {path.name}", 2 if any(isinstance(n, OwnerRefusal) for n in notes) else code, "\n".join([*said, *notes]))
+        except DiscreetError as error:
+            return Ended(f"check {path.name}", 2, str(error))
+        except Exception:
+            return Ended(f"check {path.name}", 3, traceback.format_exc())
+
+
 def walked(world: World, folder: Path) -> Walk:
     """Take the world from its data to what is published."""
     walk = Walk(world, folder, prepared(world, folder))
     place, options = source(world)
     walk.step("data check", "data", "check", place, *options)
     if walk.step("plan new", "plan", "new", place, *options, "--out", "new.toml").code == 0:
-        walk.step("check new", "check", "new.toml")
-    walk.step("check", "check", "plan.toml")
-    walk.step("owner", "check", "plan.toml", "--owner")
+        walk.check("check new", "new.toml")
+    walk.check("check", "plan.toml")
+    walk.check("owner", "plan.toml")
     if walk.step("run", "run", "plan.toml").code == 0:
         after(walk)
+    if world.desk:
+        from worlds.desk import opened
+
+        walk.ended |= {f"desk: {name}": ended for name, ended in opened(walk).items()}
+    if world.odd:
+        _beside(walk)
+    if world.memory and not world.refused and not world.misnamed:
+        from worlds.session import rehearsed
+
+        walk.frames |= rehearsed(walk)
     return walk
+
+
+def _beside(walk: Walk) -> None:
+    """The same plan on rows of which none is odd, and on rows of which another one is."""
+    for name, world in (
+        ("check", replace(walk.world, odd=())),
+        ("run", replace(walk.world, odd=walk.world.odd + walk.world.odd, rows=walk.world.rows + 1)),
+    ):
+        folder = walk.folder / f"beside-{name}" / walk.folder.name
+        folder.parent.mkdir()
+        prepared(world, folder)
+        if name == "check":
+            beside = Walk(world, folder, walk.data)
+            beside.check("check", "plan.toml")
+            walk.ended["check beside"] = beside.ended["check"]
+        elif walk.ended["run"].code == 2 and walk.ended["check"].code == 0:
+            walk.ended["run beside"] = call(folder, "run", "plan.toml")
 
 
 def after(walk: Walk) -> None:

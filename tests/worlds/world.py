@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from math import log1p
 from random import Random
 from typing import Any, TypeAlias
 
@@ -93,6 +94,9 @@ class World(Plain):
     frame : the kind of file.
     idle : columns that no statistic reads, each with what is in it.
     odd : rows that are not as the others.
+    publishes : whether what is released is published, too.
+    command : whether plans are checked by the command, whose page has advice, or by Python.
+    desk, memory : whether the desk is tried, too, and frames in memory.
     refused : whether the data or names must be refused, as the generator knows.
     """
 
@@ -121,6 +125,9 @@ class World(Plain):
     formats: tuple[str, ...] = ("csv", "parquet")
     public: str = ""
     publishes: bool = True
+    command: bool = True
+    desk: bool = True
+    memory: bool = True
     seed: str = field(default="", compare=False)
 
     @property
@@ -161,8 +168,8 @@ FRAMES = (
     *("parquet", "parquet", "folder", "duckdb", "sqlite", "csv ,", "csv ;", "csv \t", "csv |"),
     *("csv.gz ,", "csv , utf-8-sig", "csv ; utf-16", "csv , crlf", "csv ; quoted"),
 )
-ALPHAS = ("0.1", "0.07", "1/3", "0.05", "1", "2.5", "0.001", "0.123456789", "3/7", "10")
-EPSILONS = ("2", "1", "4", "0.5", "7/3", "0.3", "8", "20", "1.23456789", "0.05", "60")
+ALPHAS = ("0.1", "0.07", "1/3", "0.05", "0.2", "0.001", "0.123456789", "3/7", "1", "10")
+EPSILONS = ("2", "1", "4", "0.5", "7/3", "3", "8", "20", "1.23456789", "6", "60")
 LEVELS = ("19/20", "0.999999999", "0.999999999", "0.5", "0.9", "2/3")
 MECHANISMS = ("polynomial", "joint-polynomial", "joint-rings", "ladder", "log-laplace", "smooth-gamma", "staircase", "two-sizes")
 
@@ -216,12 +223,15 @@ def drawn(seed: int, number: int) -> World:
             for _ in range(chance.choice((0, 0, 0, 1, 2)))
         ),
         rest=chance.random() < 0.3,
-        unit=_unit(chance, alphas, counted=counted),
+        unit=_unit(chance, alphas, counted=counted, listed="workplaces" in apart),
         labels=chance.random() < 0.3,
         period=chance.choice(("", "", "", "2026", "2026-Q1", "2026-07")),
         formats=chance.choice((("csv", "parquet"), ("csv", "parquet"), ("csv",), ("parquet",), ("parquet", "xlsx"))),
         public=chance.choice(("", "", "sizes", "at_most", "at_most partial")) if attributes else "",
         publishes=chance.random() < 0.3,
+        command=chance.random() < 0.15,
+        desk=chance.random() < 0.08,
+        memory=chance.random() < 0.25,
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):
@@ -280,7 +290,8 @@ def _levels(chance: Random, attribute: Attribute, called: Iterator[str], name: s
     finest, above = codes.some(chance, 6, text=True), ()
     for _ in range(depth):
         above = (*above, column(called, codes.some(chance, 3, text=how == "lookup")))
-    return Attribute(attribute.name, tuple(_alone(finest))), Levels(name, attribute.name, above, how)
+    finest = tuple(code for code in _alone(finest) if code != attribute.name) or ("P0",)
+    return Attribute(attribute.name, finest), Levels(name, attribute.name, above, how)
 
 
 def _letters(called: Iterator[str]) -> str:
@@ -303,10 +314,10 @@ def _sizes(chance: Random, *, counted: bool, empty: bool) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _unit(chance: Random, alphas: Sequence[str], *, counted: bool) -> Options:
-    if chance.random() < 0.12:
+def _unit(chance: Random, alphas: Sequence[str], *, counted: bool, listed: bool) -> Options:
+    if chance.random() < (0.2 if listed else 0.02):
         return (("kind", "workers"),)
-    if not counted and chance.random() < 0.06:
+    if not counted and chance.random() < 0.04:
         return (("kind", "establishment-nodes"), ("theta", chance.choice((1, 5, 1000))))
     more: Options = ()
     if chance.random() < 0.25:
@@ -317,48 +328,87 @@ def _unit(chance: Random, alphas: Sequence[str], *, counted: bool) -> Options:
 
 
 def _releases(chance: Random, epsilons: Sequence[str], world: World) -> tuple[Release, ...]:
-    return tuple(_release(chance, epsilons, world, f"r{i}") for i in range(chance.choice((1, 1, 2, 2, 3))))
+    """What is asked for; mostly what can be answered."""
+    there = present(world)
+    return tuple(
+        _release(chance, epsilons, world, f"r{i}", there, sensible=chance.random() < 0.93)
+        for i in range(chance.choice((1, 1, 2, 2, 3)))
+    )
 
 
-def _release(chance: Random, epsilons: Sequence[str], world: World, name: str) -> Release:
-    amount = chance.choice(world.amounts) if world.amounts and chance.random() < 0.5 else None
+def _release(
+    chance: Random,
+    epsilons: Sequence[str],
+    world: World,
+    name: str,
+    there: dict[str, list[Code]],
+    *,
+    sensible: bool,
+) -> Release:
+    unit = dict(world.unit)
+    whole = unit["kind"] == "establishments"
+    amount = chance.choice(world.amounts) if world.amounts and chance.random() < 0.5 and (whole or not sensible) else None
     several = chance.random() < 0.4
     everything = [*world.places, *(each.name for each in world.kinds)]
+    add_up = several and chance.random() < 0.4
     tables: list[tuple[str, ...]] = []
     for _ in range(chance.randint(1, 3) if several else 1):
-        by = tuple(chance.sample(everything, chance.randint(0, min(3, len(everything)))))
+        known = [*tables[0]] if add_up and tables and sensible else everything
+        by = tuple(chance.sample(known, chance.randint(0, min(3, len(known)))))
         if by not in tables:
             tables.append(by)
     options: list[tuple[str, Any]] = []
     if chance.random() < 0.5:
         options.append(("level", chance.choice(LEVELS)))
-    if chance.random() < 0.35:
+    if chance.random() < 0.35 and (whole or not sensible):
         options.append(("scale_share", chance.choice(("0.1", "0.03", "1/4"))))
     if chance.random() < 0.2:
-        options.append(("round_to", chance.choice((1, 5, 100))))
+        options.append(("round_to", 1 if add_up and sensible else chance.choice((1, 5, 100))))
     if chance.random() < 0.15:
         options.append(("suppress", {"below": chance.choice((3, 10))}))
     if chance.random() < 0.15:
         options.append(("non_negative", False))
-    if chance.random() < 0.15:
+    if chance.random() < 0.15 and (whole or not sensible):
         options.append(("establishments", True))
     if chance.random() < 0.25 and everything:
         where = chance.choice(everything)
-        kept = world.attribute(where).codes
+        kept = there.get(where) if sensible else None
+        kept = [*(kept or world.attribute(where).codes)]
         options.append(("where", {where: list(chance.sample(kept, chance.randint(1, len(kept))))}))
-    if several:
-        if chance.random() < 0.4:
-            options.append(("add_up", True))
-        elif chance.random() < 0.3:
-            options.append(("measure", "finest"))
-    elif chance.random() < 0.3:
+    if add_up:
+        options.append(("add_up", True))
+    elif several and chance.random() < 0.3:
+        options.append(("measure", "finest"))
+    elif not several and chance.random() < 0.2:
         options.append(("mechanism", chance.choice(MECHANISMS)))
-    if world.places and chance.random() < 0.1:
-        options.append(("stratum", chance.choice(world.places)))
+    known = [each for each in (tables[0] if sensible else world.places) if each in world.places]
+    if known and chance.random() < 0.15:
+        options.append(("stratum", chance.choice(known)))
     kind = "count" if amount is None else "sum"
     if amount is not None:
         options.append(("of", amount.name))
-    return Release(name, kind + "s" * several, tuple(tables), chance.choice(epsilons), tuple(options))
+    epsilon = chance.choice(epsilons)
+    if sensible and whole:
+        needed = len(tables) * 4 * log1p(float(_exact(unit["alpha"])))
+        epsilon = next((each for each in (epsilon, *epsilons, "20") if float(_exact(each)) > needed), "100")
+    return Release(name, kind + "s" * several, tuple(tables), epsilon, tuple(options))
+
+
+def present(world: World) -> dict[str, list[Code]]:
+    """The codes of places that establishments have."""
+    from worlds.data import data, parents
+
+    plain = data(world)
+    found: dict[str, list[Code]] = {}
+    for row in plain.workplaces or plain.jobs:
+        whole = dict(row)
+        for levels in world.hierarchies:
+            whole |= parents(world, levels.name, whole[levels.finest])
+        for name in world.places:
+            codes = found.setdefault(name, [])
+            if not any(code is whole[name] or (code == whole[name] and type(code) is type(whole[name])) for code in codes):
+                codes.append(whole[name])
+    return found
 
 
 def _odd(chance: Random, world: World) -> Odd:

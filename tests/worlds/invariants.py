@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from fractions import Fraction
+from html import escape
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -52,7 +53,7 @@ def _told(walk: Walk) -> Iterator[str]:
             yield f"{name}: tells a confidential value\n{ended.said[-2000:]}"
     for path in sorted(walk.folder.rglob("*")):
         inside = path.relative_to(walk.folder)
-        if path.is_file() and inside.parts[0] != "data":
+        if path.is_file() and "data" not in inside.parts:
             for part, text in _texts(path):
                 if any(mark in text for mark in TOLD):
                     yield f"{inside} {part}: holds a confidential value"
@@ -143,6 +144,28 @@ def _tables(walk: Walk, release: Release, place: Path) -> Iterator[str]:
                 yield f"{release.name} {by}: the forms have other cells"
         for form in ("basic", "research"):
             yield from _same(named[0], form)
+        yield from _in_the_report(walk, by, basic, shown, place)
+
+
+FEW = 8
+"""Rows of which a report shows every one."""
+
+
+def _in_the_report(walk: Walk, by: tuple[str, ...], names: list[str], rows: list[list[str]], place: Path) -> Iterator[str]:
+    """A small table of one kind of workers is in the report as it is in the basic form."""
+    kinds = [each.name for each in walk.world.kinds if each.name in by]
+    apart = [name for name in by if name not in kinds]
+    alone = all(len({row[names.index(name)] for row in rows}) == 1 for name in kinds)
+    page = place.parent / "report.html"
+    if len(apart) != 1 or not alone or len(rows) > FEW or not page.is_file():
+        return
+    told = page.read_text(encoding="utf-8")
+    for row in rows:
+        code, number = row[names.index(apart[0])], row[names.index("quality") - 3]
+        if number and code == code.strip() and "  " not in code:
+            shown = f'<th scope="row">{escape(code)}</th><td class="number"><b>{int(float(number)):,}</b>'
+            if shown.replace("\n", " ") not in told.replace("\n", " "):
+                yield f"{place.name} {by}: the report does not show {code!r}: {number}"
 
 
 def _covered(

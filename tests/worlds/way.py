@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from worlds.data import Data
+from worlds.data import Data, unmet
 from worlds.plan import prepared, source
 from worlds.world import World
 
@@ -136,7 +136,7 @@ def _beside(walk: Walk) -> None:
     """The same plan on rows of which none is odd, and on rows of which another one is."""
     for name, world in (
         ("check", replace(walk.world, odd=())),
-        ("run", replace(walk.world, odd=walk.world.odd + walk.world.odd, rows=walk.world.rows + 1)),
+        ("run", replace(walk.world, odd=walk.world.odd * 2, rows=walk.world.rows + 1)),
     ):
         folder = walk.folder / f"beside-{name}" / walk.folder.name
         folder.parent.mkdir()
@@ -145,7 +145,7 @@ def _beside(walk: Walk) -> None:
             beside = Walk(world, folder, walk.data)
             beside.check("check", "plan.toml")
             walk.ended["check beside"] = beside.ended["check"]
-        elif walk.ended["run"].code == 2 and walk.ended["check"].code == 0:
+        elif walk.ended["run"].code == 2 and walk.ended["check"].code == 0 and not unmet(walk.world) and walk.world.odd[0].column:
             walk.ended["run beside"] = call(folder, "run", "plan.toml")
 
 

@@ -32,8 +32,8 @@ def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
         columns, coded = [*by, *numbers, "quality"], [*by, "quality"]
         path = folder / place / f"{form}.{kind}"
         table = read_table(path, kind=kind, attributes=by, columns=columns, coded=coded)
-        domains = query.jobs.schema.worker_attributes
-        levels = tuple(product(*(domains[name] for name in query.worker_by)))
+        domain = query.jobs.schema.domain
+        levels = tuple(product(*(domain(name).among(query.where.get(name)) for name in query.worker_by)))
         drawn, of = query in request.queries, query.magnitude
         spanned = (query.workplace_by, query.worker_by, levels)
         found.append(ShownTable.read(table, *spanned, level=level, of=of, drawn=drawn))

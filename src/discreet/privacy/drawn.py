@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.noise.sampler import MOST as MOST_DRAWN
 from discreet.privacy.loss_verdict import Draws
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ LEVELS, VALUES, MOST = 40, 8, 200_000
 
 ROUNDING = 1e-9
 
-FAR = 2**62
-"""Farther than any integer that is drawn: the sampler cuts at `MOST_DRAWN`, so that nothing is beyond."""
+FAR, MOST_DRAWN = 2**62, 2**61
+"""The sampler cuts what is published at the second, so nothing is as far as the first."""
 
 
 class Stated(NamedTuple):

@@ -44,6 +44,8 @@ WRITTEN = (
     rf"^({SHORT})({BETWEEN}[0-9]{{2}})?$|^[0-9]{{2}}{BETWEEN}({SHORT})$",  # Q1, 24Q1, Q1-24
 )
 """How people write years, quarters, months and days."""
+LARGEST = 10**9
+"""Above every day that is written as one number, as 20240131 is."""
 
 
 def columns_of(data: Any, frame: Frame | None) -> list[str]:
@@ -160,7 +162,8 @@ def like_time(frame: Frame, columns: Sequence[str]) -> list[str]:
         text: nw.Expr
         if types[column].is_numeric():
             whole = nw.col(column).cast(nw.Float64())
-            text = nw.when(whole == whole.round()).then(whole.cast(nw.Int64())).cast(nw.String())
+            time = (whole.abs() < LARGEST) & (whole == whole.round())
+            text = nw.when(time).then(whole).cast(nw.Int64()).cast(nw.String())
         elif types[column] in (nw.String, nw.Categorical, nw.Enum):
             text = nw.col(column).cast(nw.String()).str.strip_chars()
         else:

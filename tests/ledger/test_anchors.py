@@ -229,6 +229,41 @@ def test_a_paid_release_that_may_have_been_drawn_is_never_drawn_again(tmp_path: 
         ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2))
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_lost_publication_is_published_again_and_not_drawn_again(tmp_path: Path, resumed: bool) -> None:
+    """The charge is in the chain that is left; its publication is known from an anchor."""
+    where = str(tmp_path / "ledger.db")
+    asked = {"dataset": "jobs", "unit": UNIT, "release": "a", "loss": Pure(2)}
+    with opened(where) as ledger:
+        entry = ledger.charge(**asked)
+        entry = ledger.charge(**asked) if resumed else entry
+        ledger.publish(entry, files={"table.csv": "0" * 64})
+    cut(where, 2)
+    Ledger.declare_loss(where, **TWO_PEOPLE)
+    with Ledger.open(where) as ledger:
+        assert ledger.verify() and ledger.spent("jobs", UNIT) == Pure(2)
+        published = ledger.published("jobs", "a")
+        assert published is not None and published.payload["files"] == {"table.csv": "0" * 64}
+        with pytest.raises(PrivacyError, check=about("release")):
+            ledger.charge(**asked)
+
+
+def test_a_charge_before_a_loss_is_not_drawn_again(tmp_path: Path) -> None:
+    """Among the lines that nobody knows may be its publication."""
+    where, folder = str(tmp_path / "ledger.db"), OutputFolder(tmp_path / "out")
+    folder.path.mkdir()
+    asked = {"dataset": "jobs", "unit": UNIT, "release": "a", "loss": Pure(2)}
+    with another_user(), opened(where) as ledger:
+        entry = ledger.charge(**asked)
+        ledger.publish(entry, files={"table.csv": "0" * 64})
+        pay(where, "b", places=(folder,))
+    cut(where, 2)
+    with another_user():
+        Ledger.declare_loss(where, known=(folder,), **TWO_PEOPLE)
+        with Ledger.open(where) as ledger, pytest.raises(PrivacyError, check=about("release")):
+            ledger.charge(**asked)
+
+
 def test_an_overspent_chain_can_be_declared(tmp_path: Path) -> None:
     """Of 8, 17 were spent: nothing is left, whatever the total was."""
     where = str(tmp_path / "ledger.db")

@@ -251,6 +251,14 @@ class Ledger:
                     "Read its files, or choose another name.",
                     about="release",
                 )
+            if any(line.seq > earlier.seq for line in anchors.losses(page, dataset)):
+                raise PrivacyError(
+                    f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq}, and lines after that are "
+                    "declared lost.",
+                    "It may have been drawn and published, and one charge pays for one draw.",
+                    "Look for its files, or pay for a release under another name.",
+                    about="release",
+                )
             page.append(spent_after=budget.spent, **number.begins_again(earlier, stamp=_stamp(by)))
             return replace(earlier, draw=number)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from discreet.arguments import of_kinds
-from discreet.cases import case_of
 from discreet.errors import FitError
 from discreet.formula.contrasts import Contrasts
 from discreet.formula.source import Missing
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
     from discreet.bayes.blmm.terms_fit import BayesTerms
     from discreet.lmm.fit import MixedFit
     from discreet.lmm.general_fit import GeneralisedFit
+
+
+OF_POSTERIOR = ("exact", "gibbs")
+"""Methods that need a prior."""
 
 
 @overload
@@ -176,9 +179,8 @@ def mixed(
         how = cast("Literal['exact', 'gibbs']", "exact" if method is None else method)
         with watched(progress, "fitting") as telling:
             return bayes_mixed(formula, data, prior=prior, method=how, progress=telling, **sampler)
-    of_posterior = method is not None and case_of(method, {"REML": False, "ML": False, "exact": True, "gibbs": True})
-    if sampler or of_posterior:
-        asked = f"method={method!r}" if of_posterior else f"{next(iter(sampler))}=..."
+    if sampler or method in OF_POSTERIOR:
+        asked = f"method={method!r}" if method in OF_POSTERIOR else f"{next(iter(sampler))}=..."
         raise FitError(
             f"{asked} without a prior: there is no posterior.",
             "REML and ML need no prior.",

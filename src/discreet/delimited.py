@@ -209,11 +209,10 @@ def _typed(
 ) -> duckdb.DuckDBPyRelation:
     """The columns as they are asked for; a type that the file suggests decides where nothing is."""
     types = dict(zip(found.columns, map(str, found.types), strict=True))
-    whole = {"BIGINT", "HUGEINT"}
     as_written = [
         column
         for column, reading in readings.items()
-        if types.get(column, "VARCHAR") not in ({"VARCHAR"} if reading in NUMBERS else {"VARCHAR", *whole})
+        if types.get(column, "VARCHAR") != "VARCHAR"  # whole numbers too: to DuckDB 0x10 is 16, and -0 is 0
         and not (reading == "key" and types[column] == "DOUBLE")  # 1 and 1.0, or 1.2E+17 twice: refused as no key
     ]
     as_written += _guessed(text, how, {c: kind for c, kind in types.items() if c not in as_written}, connection)
@@ -228,9 +227,7 @@ def _typed(
             sql[column] = f"TRY_CAST({bare} AS DOUBLE)"
         if reading == "outcome":
             sql[column] = f"CASE lower({bare}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE {sql[column]} END"
-        elif reading not in NUMBERS and (
-            kind == "VARCHAR" or column in as_written or (kind in whole and reading in ("text", "key"))
-        ):
+        elif reading not in NUMBERS and (kind == "VARCHAR" or column in as_written):
             sql[column] = bare
     if not sql:
         return found
@@ -294,7 +291,17 @@ def _refuse_bytes(path: str, how: Mapping[str, str], *, name: str) -> None:
     with opened(path) as file:
         while block := file.read(1 << 20):
             try:
-                lines += decoder.decode(block).count("\n")
+                text = decoder.decode(block)
+                pair = max(text, default="") > "\uffff" and next(i for i, c in enumerate(text) if c > "\uffff")
+                if pair is not False and "utf-16" in how.get("encoding", ""):
+                    line = lines + text.count("\n", 0, pair)
+                    raise BadLine(
+                        line,
+                        f"{name}: line {line} has a character that UTF-16 writes as two, such as a picture.",
+                        "It is read from UTF-8 alone.",
+                        AS_UTF8.replace("WINDOWS-1252", "UTF-16"),
+                    )
+                lines += text.count("\n")
             except UnicodeDecodeError as error:
                 line = lines + error.object[: error.start].count(b"\n")
                 raise BadLine(
@@ -315,7 +322,7 @@ def _refuse_lines(path: str, how: Mapping[str, str], columns: list[str], *, name
     try:
         with _text(path, how) as file:
             first = next(itertools.islice(file, skipped, None), "")
-        mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=first.count)
+        mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=re.sub('"[^"]*"', "", first).count)
         records = itertools.dropwhile(lambda record: record[0] <= skipped, _records(path, how, mark))
         _, header = next(records, (0, []))
         if _names(header, columns):

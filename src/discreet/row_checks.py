@@ -228,7 +228,7 @@ def differ(name: str, key: str, columns: Iterable[str], whose: str, remedy: str)
     return [
         RowCheck(
             Fault("source", f"Column {column!r} of {name} has more than one value {whose}.", "", (remedy, WHERE)),
-            (nw.col(f"min {column}") != nw.col(f"max {column}")).any(),
+            (nw.col(f"__min {column}") != nw.col(f"__max {column}")).any(),
             nw.col(column).min().over(key) != nw.col(column).max().over(key),
         )
         for column in columns
@@ -239,7 +239,7 @@ def ends(columns: Iterable[str]) -> list[nw.Expr]:
     """The least and the greatest value of columns, by which `differ` tells."""
     import narwhals.stable.v2 as nw
 
-    return [getattr(nw.col(column), end)().alias(f"{end} {column}") for column in columns for end in ("min", "max")]
+    return [getattr(nw.col(column), end)().alias(f"__{end} {column}") for column in columns for end in ("min", "max")]
 
 
 def twice(rows: Frame, *, name: str) -> Pass:

@@ -80,7 +80,8 @@ def _folder(path: Path, *, name: str, connection: duckdb.DuckDBPyConnection) -> 
     everything = f"FROM read_parquet('{pattern}'"
     files = connection.sql(f"{everything}, hive_partitioning = false, union_by_name = true)")
     found = {part for file in path.rglob("*.parquet") for part in file.relative_to(path).parts[:-1] if "=" in part}
-    refuse_two_meanings(str(path), (part.partition("=")[0] for part in found), files.columns, name=name)
+    if found:
+        refuse_two_meanings(str(path), (part.partition("=")[0] for part in found), files.columns, name=name)
     hive = "true, hive_types_autocast = false" if found else "false"
     read = connection.sql(f"{everything}, hive_partitioning = {hive})")
     refuse_more_columns(files.columns, read.columns, name=name)

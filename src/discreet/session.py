@@ -197,7 +197,7 @@ class Session:
 
     def __repr__(self) -> str:
         read = "" if self.jobs.name == self.account.dataset else f", read from {self.jobs.name!r}"
-        return f"Session on {self.account.dataset!r}{read}: {self.remaining} left under {self.unit.key}"
+        return f"Session on {self.account.dataset!r}{read}: {self.account.left} under {self.unit.key}"
 
 
 def _policy(jobs: Jobs | Histories, period: str | None, limit: Number | None) -> Policy | None:

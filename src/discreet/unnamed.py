@@ -28,17 +28,24 @@ if TYPE_CHECKING:
 FORMS = "Have quarters and time declared in desk.toml, or use a file of one period."
 LISTED = 6  # columns that a refusal names
 YEAR = r"(19|20)[0-9]{2}"
-PART = r"[-/. _]?\p{L}{0,3}[-/. _:]?[0-9]{1,2}"
+BETWEEN = r"[-/. ,_:']*"
+PART = r"(\p{L}{1,12}|[0-9]{1,2}\p{L}{0,2})"  # Q1, kv, 3rd, January, 年第, 1季
+MONTH = (
+    r"(?i)(jan|ene|feb|f[eé]v|m[aä]r|maa|apr|avr|abr|ma[jiy]|mei|jun|jul|jui|aug|ago|ao[uû]|sep|set|oct|okt|out|nov|"
+    r"d[eé]c|de[sz]|dic)\p{L}{0,7}\.?"
+)
+SHORT = r"(?i)(q|t|k|kv|kw)[-. ]?[1-4]|[1-4]\.? ?(q|t|k|kv|kw)"
 WRITTEN = (
-    rf"^{YEAR}([-/]{YEAR})?$",
-    rf"^{YEAR}{PART}$",  # 2024Q1, 2024-01, 2024 kv 1, 202401
-    rf"^\p{{L}}{{0,3}}[-/. _]?[0-9]{{1,2}}[-/. _]{YEAR}$",  # Q1 2024, 01/2024
+    rf"^{YEAR}([-/]({YEAR}|[0-9]{{2}}))?$",
+    rf"^({PART}{BETWEEN}){{0,3}}{YEAR}({BETWEEN}{PART}){{0,3}}$",  # 2024Q1, 202401, 1. Quartal 2024, FY2024, 2024-II
     rf"^{YEAR}[-/. ]?[0-9]{{1,2}}[-/. ]?[0-9]{{1,2}}([T ].*)?$",
     r"^[0-9]{1,2}[-/. ][0-9]{1,2}[-/. ]((19|20)?[0-9]{2})([T ].*)?$",
-    rf"^\p{{L}}{{3,12}}[-/. ]{{1,2}}{YEAR}$",  # Jan 2024
-    r"^[QqTtKk][1-4]$",
+    rf"^{MONTH}([-/. ]?'?[0-9]{{2}})?$",  # Jan, Jan-24
+    rf"^({SHORT})({BETWEEN}[0-9]{{2}})?$|^[0-9]{{2}}{BETWEEN}({SHORT})$",  # Q1, 24Q1, Q1-24
 )
 """How people write years, quarters, months and days."""
+LARGEST = 10**9
+"""Above every day that is written as one number, as 20240131 is."""
 
 
 def columns_of(data: Any, frame: Frame | None) -> list[str]:
@@ -155,7 +162,8 @@ def like_time(frame: Frame, columns: Sequence[str]) -> list[str]:
         text: nw.Expr
         if types[column].is_numeric():
             whole = nw.col(column).cast(nw.Float64())
-            text = nw.when(whole == whole.round()).then(whole.cast(nw.Int64())).cast(nw.String())
+            time = (whole.abs() < LARGEST) & (whole == whole.round())
+            text = nw.when(time).then(whole).cast(nw.Int64()).cast(nw.String())
         elif types[column] in (nw.String, nw.Categorical, nw.Enum):
             text = nw.col(column).cast(nw.String()).str.strip_chars()
         else:

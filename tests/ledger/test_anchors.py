@@ -229,6 +229,41 @@ def test_a_paid_release_that_may_have_been_drawn_is_never_drawn_again(tmp_path: 
         ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2))
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_lost_publication_is_published_again_and_not_drawn_again(tmp_path: Path, resumed: bool) -> None:
+    """The charge is in the chain that is left; its publication is known from an anchor."""
+    where = str(tmp_path / "ledger.db")
+    asked = {"dataset": "jobs", "unit": UNIT, "release": "a", "loss": Pure(2)}
+    with opened(where) as ledger:
+        entry = ledger.charge(**asked)
+        entry = ledger.charge(**asked) if resumed else entry
+        ledger.publish(entry, files={"table.csv": "0" * 64})
+    cut(where, 2)
+    Ledger.declare_loss(where, **TWO_PEOPLE)
+    with Ledger.open(where) as ledger:
+        assert ledger.verify() and ledger.spent("jobs", UNIT) == Pure(2)
+        published = ledger.published("jobs", "a")
+        assert published is not None and published.payload["files"] == {"table.csv": "0" * 64}
+        with pytest.raises(PrivacyError, check=about("release")):
+            ledger.charge(**asked)
+
+
+def test_a_charge_before_a_loss_is_not_drawn_again(tmp_path: Path) -> None:
+    """Among the lines that nobody knows may be its publication."""
+    where, folder = str(tmp_path / "ledger.db"), OutputFolder(tmp_path / "out")
+    folder.path.mkdir()
+    asked = {"dataset": "jobs", "unit": UNIT, "release": "a", "loss": Pure(2)}
+    with another_user(), opened(where) as ledger:
+        entry = ledger.charge(**asked)
+        ledger.publish(entry, files={"table.csv": "0" * 64})
+        pay(where, "b", places=(folder,))
+    cut(where, 2)
+    with another_user():
+        Ledger.declare_loss(where, known=(folder,), **TWO_PEOPLE)
+        with Ledger.open(where) as ledger, pytest.raises(PrivacyError, check=about("release")):
+            ledger.charge(**asked)
+
+
 def test_an_overspent_chain_can_be_declared(tmp_path: Path) -> None:
     """Of 8, 17 were spent: nothing is left, whatever the total was."""
     where = str(tmp_path / "ledger.db")
@@ -396,6 +431,25 @@ def test_a_ledger_of_before_goes_on_and_is_anchored_from_then_on(tmp_path: Path)
     nothing_goes(where)
 
 
+def test_a_rehearsal_and_a_budget_of_which_nothing_was_spent_may_begin_again(tmp_path: Path) -> None:
+    """Seeded noise promises nothing; noise that is too small is no rehearsal, and neither is a charge after one."""
+    where, seeded = tmp_path / "ledger.db", {"private": False, "why": "the noise was seeded"}
+    for details in (None, seeded, seeded):
+        with opened(where) as ledger:
+            if details is not None:
+                ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=details)
+        where.unlink()
+    for details in ({"private": False, "why": "the published noise is too small"}, {}):
+        with opened(where) as ledger:
+            ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=seeded)
+            ledger.charge(dataset="jobs", unit=UNIT, release="b", loss=Pure(2), details=details)
+        kept = where.rename(where.with_name("kept.db"))
+        with pytest.raises(LostLedger):
+            opened(where)
+        kept.rename(where)
+        where = where.with_name("another.db")
+
+
 def test_a_line_is_committed_first_and_anchored_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An anchor of a line that was never written would refuse the true ledger for good."""
     where, folder = tmp_path / "ledger.db", tmp_path / "out"
@@ -409,7 +463,7 @@ def test_a_line_is_committed_first_and_anchored_then(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(AnchorFile, "keep", keep)
     pay(where, "a", places=(OutputFolder(folder),))
-    assert set(seen) == {0} and len(seen) == 6
+    assert set(seen) == {0} and len(seen) == 4, "the charge and its publication, in the note and in the folder"
     before = (folder / ANCHORS).read_bytes()
     with opened(where, OutputFolder(folder)) as ledger, pytest.raises(PrivacyError):
         ledger.charge(dataset="jobs", unit=UNIT, release="b", loss=Pure(100))

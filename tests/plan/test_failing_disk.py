@@ -102,7 +102,12 @@ def finished(plan: Path) -> None:
     with Ledger.open(plan.parent / "ledger.db", read_only=True) as ledger:
         assert ledger.verify()
         assert [entry.release for entry in ledger.entries() if entry.kind == "charge"] == ["places"]
-    assert {path.name for path in (plan.parent / "out").iterdir()} == {"bundle.zip", "report.html", "places"}
+    assert {path.name for path in (plan.parent / "out").iterdir()} == {
+        "anchors.jsonl",
+        "bundle.zip",
+        "report.html",
+        "places",
+    }
 
 
 @pytest.mark.parametrize("error", [pytest.param(errno.EIO, marks=pytest.mark.walk), errno.EROFS])

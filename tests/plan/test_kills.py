@@ -69,7 +69,9 @@ def finish(runner, folder: Path, before: dict[str, dict[str, str]]) -> None:
         assert sum(entry.kind == "charge" for entry in book.entries()) == len(RELEASES)
     assert (folder / "out" / "report.html").read_text().endswith("</html>\n")
     left = sorted(path.name for path in (folder / "out").iterdir())
-    assert left == sorted([*RELEASES, "bundle.zip", "report.html"]), "an unfinished file was left behind"
+    assert left == sorted([*RELEASES, "anchors.jsonl", "bundle.zip", "report.html"]), (
+        "an unfinished file was left behind"
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,4 +185,4 @@ def test_killed_between_two_sources(tmp_path: Path, two_sources, runner) -> None
         assert sorted(e.release for e in ledger.entries() if e.kind == "charge") == names
     assert {path.name: path.read_bytes() for path in places.iterdir()} == shown
     left = sorted(path.name for path in (both.parent / "out").iterdir())
-    assert left == sorted([*names, "bundle.zip", "report.html"])
+    assert left == sorted([*names, "anchors.jsonl", "bundle.zip", "report.html"])

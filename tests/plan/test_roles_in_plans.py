@@ -16,6 +16,7 @@ import pytest
 
 from discreet.data_check import check_data
 from discreet.errors import DiscreetError, PlanError
+from discreet.frames import open_frame
 from discreet.histories import read_histories
 from discreet.jobs import read_jobs
 from discreet.plan.check import check
@@ -28,6 +29,7 @@ from discreet.plan.shape import KINDS
 from discreet.plan.source import UNITS
 from discreet.plan.starter import Wish, write_plan
 from discreet.schema import Schema
+from discreet.unnamed import like_time
 from faults_of import about
 
 TABLES = {
@@ -59,6 +61,15 @@ ODD: dict[str, Callable[[int], Any]] = {
     "months as numbers": lambda i: 202401 + i % 12,
     "months in words": lambda i: f"März {2023 + i % 2}",
     "days of Germany": lambda i: f"31.{1 + i % 12:02d}.2024",
+    "years of an office": lambda i: f"FY{2023 + i % 2}",
+    "quarters of a year without its century": lambda i: f"{1 + i % 4}Q{23 + i % 2}",
+    "quarters with a number before": lambda i: f"{1 + i % 4}. Quartal 2024",
+    "quarters of China": lambda i: f"2024年第{1 + i % 4}季度",
+    "quarters in Roman numbers": lambda i: f"{('I', 'II', 'III', 'IV')[i % 4]}/2024",
+    "quarters alone": lambda i: f"kv {1 + i % 4}",
+    "months alone": lambda i: ("Jan", "févr.", "März", "maj")[i % 4],
+    "months of a spreadsheet": lambda i: ("Jan-24", "Feb-24", "Dec-23")[i % 3],
+    "days in words": lambda i: f"{1 + i % 28} January 2024",
     "moments": lambda i: datetime.datetime(2024, 1 + i % 12, 1, 12),
 }
 TIMES = [name for name in ODD if name not in ("text", "truths", "missing")]
@@ -330,3 +341,11 @@ def check_refused(jobs: Any, workers: Any, schema: Schema) -> None:
     found = check_data(jobs, workers=workers, schema=schema)
     if found.refused:
         raise DiscreetError(*(one.fault for one in found.findings if one.refused))
+
+
+@pytest.mark.parametrize(
+    "values", [["111110", "238220"], ["Smith", "Jones"], ["A01", "B02"], ["2024 Main St", "7 Oak Rd"]]
+)
+def test_codes_and_names_are_no_times(values: list[str]) -> None:
+    """A column that one value of it tells apart is not asked about."""
+    assert not like_time(open_frame({"c": values}), ["c"])

@@ -44,7 +44,7 @@ def test_everything_is_there(done: Path) -> None:
     tables = ["places", "sexes", "margins/1-place-sector", "margins/2-place"]
     expected = {f"{t}/{form}.{kind}" for t in tables for form in ("basic", "research") for kind in ("csv", "parquet")}
     expected |= {f"{name}/release.json" for name in ("places", "sexes", "margins")}
-    assert names == expected | {"report.html", "bundle.zip"}
+    assert names == expected | {"report.html", "bundle.zip", "anchors.jsonl"}
 
 
 def test_no_release_starts_a_chart_engine(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ source = "jobs.csv"
 workplace_attributes = ["code"]
 worker_attributes = {}
 size = "jobs"
+unused = ["*"]
 [unit]
 kind = "establishments"
 alpha = 0.1

@@ -209,7 +209,8 @@ def _denser(labels: np.ndarray) -> list[np.ndarray]:
     elif labels.dtype.kind in "iuf":
         values = labels.astype(float)
     else:
-        values = np.arange(len(labels))
+        days = spelled_days(labels)
+        values = np.arange(len(labels)) if days is None or np.isnat(days).any() else days.astype(np.int64)
     gaps = np.diff(values)
     stretches: list[np.ndarray] = []
     for cut in (1.5 * np.median(gaps), 1.05 * gaps.min(), 3.5 * gaps.min()):
@@ -290,11 +291,14 @@ def _daily(days: np.ndarray) -> PeriodRule | None:
 
 
 def _weekly(days: np.ndarray) -> PeriodRule | None:
-    """Two weeks or more with the same weekdays; five worked days or more may have holidays between them."""
-    if (days[-1] - days[0]).astype(int) < 13:
-        return None
+    """Two weeks or more with the same weekdays; five worked days or more may have holidays between them.
+
+    All days from Monday to Friday and no weekend are enough in less than two weeks, without a holiday.
+    """
     worked = np.isin(np.arange(7), (days.astype(int) + 3) % 7)  # the first day of 1970 was a Thursday
-    closed = np.busday_count(days[:-1], days[1:], weekmask=worked) > 1
+    closed = np.busday_count(days[:-1], days[1:], weekmask=worked) > 1 if worked.any() else np.zeros(0, bool)
+    if (days[-1] - days[0]).astype(int) < 13 and (closed.any() or worked.tolist() != 5 * [True] + 2 * [False]):
+        return None
     if closed.any() and (closed.mean() > HOLIDAYS or not 5 <= worked.sum() <= 6):
         return None
     return Weekdays(days[-1], worked, exact=not closed.any())

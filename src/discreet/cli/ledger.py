@@ -266,8 +266,8 @@ def declare_loss(
         raise typer.BadParameter("A loss is declared for a reason, which stays in the ledger. Add --reason.")
     known = _places(place)
     added = Ledger.declare_loss(where, known=known, reason=reason, by=by, confirmed_by=confirmed_by)
-    charges = sum(line.kind == "charge" for line in added)
-    typer.echo(f"{len(added)} entries were written, {charges} of them charges.")
+    charges = sum(line.pays for line in added)
+    typer.echo(f"Written as entries {added[0].seq} to {added[-1].seq}, {charges} of them charges.")
     with Ledger.open(where, read_only=True, places=known) as book:
         _print_budgets(book.budgets(), [], book.lost())
 

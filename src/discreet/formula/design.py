@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.cases import case_of
+from discreet.errors import FormulaError
 from discreet.formula.contrasts import recodes
 from discreet.formula.formula import ONE_COLUMN, Factor, Formula, Function, RandomTerm, Term
 
@@ -304,7 +305,7 @@ class Design:
             RandomDesign(term, pieces, Grouping.of(term.group, codes, levels), _names(pieces, levels))
             for term, pieces in zip(layout.model.random, layout.random, strict=True)
         )
-        return cls(layout, levels, _names(layout.fixed, levels), random)
+        return cls(layout, levels, _told_apart(_names(layout.fixed, levels)), random)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -323,6 +324,18 @@ class Design:
             if all(DATE.match(str(level)) for level in self.levels[column])
         ]
         return (*constant, *dated)
+
+
+def _told_apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of coefficients, by which a fit is asked for them: each is one's alone."""
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise FormulaError(
+            f"Two coefficients of the model would be called {twice!r}.",
+            "A column is named otherwise than the intercept, and than another column with one of its levels.",
+            "Rename the column.",
+        )
+    return names
 
 
 def _names(pieces: tuple[Piece, ...], levels: Levels) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.cases import case_of
-from discreet.errors import DataError, FormulaError, concerning
+from discreet.errors import DataError, FormulaError, Unidentified, concerning
 from discreet.faults import Spelled
 from discreet.formula.arithmetic import refuse_made
 from discreet.formula.basis import deviations
@@ -137,7 +137,34 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
     model = with_contrasts(model, kinds, contrasts)
     layout = lay_out(model, kinds)
     refuse_kinds(schema, layout)
+    _refuse_constant_slopes(frame, layout)
     return layout
+
+
+def _refuse_constant_slopes(frame: AnyFrame, layout: Layout) -> None:
+    """Refuse slopes that rows tell nothing of: all zero, or the same in every row beside an intercept."""
+    import narwhals.stable.v2 as nw
+
+    alone = [
+        (term, piece.monomial.atoms[0][0])
+        for term, pieces in zip(layout.model.random, layout.random, strict=True)
+        for piece in pieces
+        if len(piece.monomial.atoms) == 1 and not piece.coded
+    ]
+    columns = list(dict.fromkeys(factor.column for _, factor in alone))
+    if not columns:
+        return
+    ends = [getattr(nw.col(c), end)().cast(nw.Float64()).alias(f"{end} {c}") for c in columns for end in ("min", "max")]
+    found = collect(frame.lazy().select(*ends), step="slopes").to_pylist()[0]
+    for term, factor in alone:
+        least, most = found[f"min {factor.column}"], found[f"max {factor.column}"]
+        if least is not None and least == most and (() in term.terms or not (least or factor.function)):
+            raise Unidentified(
+                f"{factor} is the same in every row, and {term} asks for slopes along it.",
+                "A slope is seen where its column differs between rows.",
+                "Drop it from the random term.",
+                about="formula",
+            )
 
 
 def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = True) -> None:

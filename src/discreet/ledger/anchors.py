@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
@@ -148,7 +148,7 @@ class AnchorFile:
                     self._forget()
                 file.seek(self._size)
                 added = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             self._forget()
             return
         except OSError as error:
@@ -323,6 +323,8 @@ class Lacking:
                 return f"it has another entry {self.anchor.seq}, and {seen}"
             case "other":
                 return f"it is another ledger, and {seen}"
+            case _:
+                assert_never(self.how)
 
 
 def seen(places: Iterable[Place]) -> list[tuple[Place, Anchor]]:
@@ -353,10 +355,15 @@ def _how(page: Chain, there: Entry | None, anchor: Anchor) -> How:
     return "shorter" if there is None else "rewritten"
 
 
+def losses(page: Chain, dataset: str) -> list[Entry]:
+    """The lines by which losses of a data set were declared."""
+    return [line for line in page.entries(kind="budget", dataset=dataset) if line.payload.get("lost")]
+
+
 def is_declared(page: Chain, anchor: Anchor) -> bool:
     """Whether a loss was declared that covers an anchor: of its ledger, as far, and not with another line there."""
-    for line in page.entries(kind="budget", dataset=anchor.dataset):
-        told = [each for each in line.payload.get("lost", ()) if each["ledger"] == anchor.ledger]
+    for line in losses(page, anchor.dataset):
+        told = [each for each in line.payload["lost"] if each["ledger"] == anchor.ledger]
         same = {each["hash"] for each in told if each["seq"] == anchor.seq}
         if anchor.hash in same or (not same and any(each["seq"] > anchor.seq for each in told)):
             return True

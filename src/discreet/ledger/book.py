@@ -24,7 +24,7 @@ from discreet.ledger import anchors, chain
 from discreet.ledger.anchors import Anchor, Lacking, Place
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.draws import DrawNumber
-from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.entries import Entry, Head, Row, canonical, is_rehearsed
 from discreet.ledger.loss import declare
 from discreet.ledger.openings import OTHER_UNIT, no_budget, second_opening
 from discreet.ledger.people import program, second_person, user
@@ -251,6 +251,14 @@ class Ledger:
                     "Read its files, or choose another name.",
                     about="release",
                 )
+            if any(line.seq > earlier.seq for line in anchors.losses(page, dataset)):
+                raise PrivacyError(
+                    f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq}, and lines after that are "
+                    "declared lost.",
+                    "It may have been drawn and published, and one charge pays for one draw.",
+                    "Look for its files, or pay for a release under another name.",
+                    about="release",
+                )
             page.append(spent_after=budget.spent, **number.begins_again(earlier, stamp=_stamp(by)))
             return replace(earlier, draw=number)
 
@@ -399,13 +407,12 @@ class Ledger:
         with self._store.reading() as page:
             return all(anchors.is_declared(page, anchor) for anchor in known)
 
-    def leave_anchors(self) -> None:
-        """Leave anchors of all data sets as they are now: from here on the chain must have these lines."""
-        seen = self._seen(None)
+    def leave_anchors(self, datasets: Collection[str] | None = None) -> None:
+        """Leave anchors of data sets, or of all, as they are now: from here on the chain must have these lines."""
         with self._store.reading() as page:
-            self._refuse_lost(page, seen)
-            datasets = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
-            last = [line for name in datasets if (line := page.last(dataset=name)) is not None]
+            there = dict.fromkeys(line.dataset for line in page.entries(kind="budget"))
+            chosen = [name for name in there if datasets is None or name in datasets]
+            last = [line for name in chosen if (line := page.last(dataset=name)) is not None]
             found = [anchor for line in last for anchor in self._to_anchor(page, line)]
         for place in self.places:
             place.keep(found)
@@ -488,7 +495,13 @@ class Ledger:
             place.keep(added)
 
     def _to_anchor(self, page: LedgerTransaction, last: Entry) -> list[Anchor]:
-        """The last line, and the one of its budget, which a declared loss needs."""
+        """The last line, and the one of its budget, which a declared loss needs.
+
+        None where nothing was spent that promises anything: a rehearsal, with a seed, may begin again.
+        """
+        charge = page.last(kind="charge", dataset=last.dataset)
+        if not last.spent_after or (charge is not None and is_rehearsed(charge)):
+            return []
         first, opened = page.at(1), page.last(kind="budget", dataset=last.dataset, unit=last.unit)
         assert first is not None and opened is not None, last
         return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]

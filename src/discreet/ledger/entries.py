@@ -148,6 +148,15 @@ LATER = frozenset({"schema", "periods", "basis"})
 """Details that lines of earlier versions do not have."""
 
 
+REHEARSED = {"private": False, "why": "the noise was seeded"}
+"""What the details of a charge say where the noise was seeded."""
+
+
+def is_rehearsed(charge: Entry) -> bool:
+    """Whether a charge says that its noise was seeded, so that it promises nothing."""
+    return REHEARSED.items() <= (charge.payload.get("details") or {}).items()
+
+
 def asked_then(paid: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
     """The details of a request as the version asked for them that wrote the line which `paid`."""
     asked = {key: value for key, value in details.items() if key in paid or key not in LATER}

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError
-from discreet.ledger.anchors import Anchor
+from discreet.ledger.anchors import Anchor, losses
 from discreet.ledger.budget import Budget
-from discreet.ledger.draws import DrawNumber
+from discreet.ledger.draws import DrawNumber, current
 from discreet.ledger.entries import Entry
 from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.losses import Loss, from_dict
@@ -36,11 +36,7 @@ def declare(
         lost.setdefault((anchor.dataset, anchor.line.unit), {})[anchor.hash] = anchor
     before = len(page.added)
     for account, found in lost.items():
-        told = {
-            str(each["hash"])
-            for line in page.entries(kind="budget", dataset=account[0])
-            for each in line.payload.get("lost", ())
-        }
+        told = {str(each["hash"]) for line in losses(page, account[0]) for each in line.payload["lost"]}
         new = [anchor for anchor in found.values() if anchor.hash not in told and page.last(hash=anchor.hash) is None]
         if new:
             inherited = _Lost(account, sorted(new, key=lambda each: (each.seq, each.ledger)), accounts.get(account))
@@ -101,8 +97,27 @@ class _Lost:
             budget = budget.spend(rest, release=name, dates=dates)
             details = dates.to_dict() | {"lost": "charges of which nobody has a line"}
             self._append(page, budget, "charge", name, rest, {**stamp, "details": details})
-        for release, number in numbers.items():
-            self._append(page, budget, "publish", release, None, {**self.published[release].payload, "charge": number})
+        for release, line in self.published.items():
+            charge = numbers.get(release)
+            if charge is None and self._is_of(page) and release not in {each.release for each in self.charges}:
+                charge = self._paid_here(page, budget, line)
+            if charge is not None:
+                self._append(page, budget, "publish", release, None, {**line.payload, "charge": charge})
+
+    def _paid_here(self, page: LedgerTransaction, budget: Budget, line: Entry) -> int | None:
+        """The charge in the chain that a lost publication is of, where the draw that it published is the current one."""
+        where = {"dataset": self.dataset, "release": str(line.release)}
+        charge = page.last(kind="charge", unit=self.unit, **where)
+        if charge is None or charge.seq != line.payload["charge"] or page.last(kind="publish", **where) is not None:
+            return None
+        number = line.payload.get("draw")
+        drawn = current(charge, page.entries(kind="draw", dataset=self.dataset, unit=self.unit))
+        if number is not None and DrawNumber(str(number)).kept != drawn:
+            facts = {"charge": charge.seq, "draw": DrawNumber(str(number)).kept}
+            self._append(
+                page, budget, "draw", None, None, {key: line.payload[key] for key in ("by", "at", "version")} | facts
+            )
+        return charge.seq
 
     def _append(
         self,
@@ -133,12 +148,17 @@ class _Lost:
         payload.pop("draw", None)
         return payload | ({} if number is None else {"draw": DrawNumber(str(number)).kept})
 
+    def _is_of(self, page: LedgerTransaction) -> bool:
+        """Whether all lost lines are of the chain that is there: it begins as theirs did."""
+        first = page.at(1)
+        return first is not None and {anchor.ledger for anchor in self.anchors} == {first.hash}
+
     def _unseen(self, page: LedgerTransaction) -> Loss | None:
         """What the lost chain had spent beyond its known charges; None if that is nothing."""
         zero = self.budget.total.zero()
         first = self.lines[0]
         before = zero
-        if page.at(1) is not None and {anchor.ledger for anchor in self.anchors} == {page.at(1).hash}:  # type: ignore[union-attr]
+        if self._is_of(page):
             shared = [e for e in page.entries(dataset=self.dataset, unit=self.unit) if e.seq < first.seq]
             before = shared[-1].spent_after if shared else zero
         known = sum((line.loss for line in self.charges if line.loss is not None), start=before)

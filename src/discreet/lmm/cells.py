@@ -40,6 +40,7 @@ CELLS_PER_ROW = 2.0
 LEARNS = ("log", "center", "scale")
 ENGINE_FUNCTIONS = ("", "C", *LEARNS)
 FIRST = 1000  # rows whose means are the guess
+ROUNDING = 1e-13  # of the sums about an origin, what is left of them about another is rounding
 FAR = 100.0  # standard deviations between a guess and the mean: four digits of sixteen
 
 
@@ -204,19 +205,21 @@ class _Sums:
         return abs(self.mean(factor) - self.origin[factor]) > FAR * self.deviation(factor)
 
     def total(self, a: Monomial, b: Monomial) -> Vector:
-        """The sum of a b, from sums about the origins."""
+        """The sum of a b, from sums about the origins; one that rounding cannot tell from zero is zero.
+
+        A column that is zero in all rows of a level would else be a column of rounding, with a coefficient.
+        """
         known, moved = [], []
         for monomial in (a, b):
             known.append([self.names[_measured(monomial)]] if monomial.atoms else [])
             moved.append(self.origin[monomial.atoms[0][0]] - monomial.shift if _moves(monomial) else 0.0)
-        found = self.stored(*known[0], *known[1])
-        if moved[0] and b.atoms:
-            found = found + moved[0] * self.stored(*known[1])
-        elif moved[0]:
-            return found + moved[0] * self.n
+        parts = [self.stored(*known[0], *known[1])]
+        if moved[0]:
+            parts.append(moved[0] * (self.stored(*known[1]) if b.atoms else self.n))
         if moved[1]:
-            found = found + moved[1] * (self.stored(*known[0]) + moved[0] * self.n)
-        return found
+            parts += [moved[1] * self.stored(*known[0]), moved[1] * moved[0] * self.n]
+        found = np.sum(parts, axis=0)
+        return np.where(np.abs(found) <= ROUNDING * np.sum(np.abs(parts), axis=0), 0.0, found)
 
 
 def _pass(frame: nw.LazyFrame[Any], layout: Layout, states: States, guess: Mapping[Factor, float]) -> _Sums:

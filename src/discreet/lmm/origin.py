@@ -18,7 +18,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FormulaError
 from discreet.formula.contrasts import coding, recodes
-from discreet.formula.design import Levels, Monomial, Piece, RandomDesign
+from discreet.formula.design import ONE, Levels, Monomial, Piece, RandomDesign
 from discreet.formula.formula import Factor
 from discreet.lmm.reml import independent
 
@@ -67,7 +67,12 @@ def origin(pieces: Sequence[Piece], levels: Levels, *, kept: Integers, own: Matr
     if not (columns.centred or moved):
         return Origin(np.eye(len(kept)), np.zeros(len(kept)), 0.0, kept)
     whole, recoded = own @ columns.matrix(), any(piece.recoded for piece in pieces)
-    named = independent(whole.T @ XX @ whole) if recoded and len(kept) < whole.shape[1] else kept
+    named = kept
+    if len(kept) < whole.shape[1] and (
+        recoded or not any(piece.monomial == ONE and not piece.coded for piece in pieces)
+    ):
+        found = independent(whole.T @ XX @ whole)  # a constant column is none of the centred ones
+        named = found if recoded or len(found) == len(kept) else kept
     given = whole[:, named]
     restore = np.asarray(np.linalg.inv(given), dtype=np.float64)
     offset = np.zeros(len(kept))

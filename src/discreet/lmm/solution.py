@@ -28,6 +28,7 @@ from discreet.progress import Progress, part, silent
 
 STEEP = 100.0  # effects over the residual, in standard deviations
 ROUNDS, FLAT = 8, 1e-3  # searches by simplex at most; a gain of the criterion that ends them
+BEYOND = (0.3, 1.0, 3.0)  # sizes of effects at which a fit is looked for that is better than one without them
 ASIDE = 0.01  # how far theta is moved from a zero to see whether the criterion falls there
 PROMISED = 1e-11  # decrease of the criterion at which a search ends
 ORDER = "order of elimination"
@@ -239,6 +240,13 @@ def _search(gram: Gram, known: Sequence[Vector], *, reml: bool, progress: Progre
         aside = np.where(np.arange(len(theta)) == zero, ASIDE, theta)
         if value(aside) < best:
             theta, best = min([(theta, best), run(aside)], key=lambda at: at[1])
+    zeros = diagonal & (np.abs(theta) < BOUNDARY)
+    if zeros.any():  # or the valley at zero is one of two, and not the deeper
+        parts = [zeros, *(np.arange(len(theta)) == zero for zero in np.flatnonzero(zeros))]
+        known = [np.where(part, size, theta) for part in parts[: len(parts) - (zeros.sum() == 1)] for size in BEYOND]
+        lower = [(found, at) for at in known if (found := value(at)) < best]
+        if lower:
+            theta, best = run(min(lower, key=lambda each: each[0])[1])
     steep = (np.abs(theta) > STEEP).any()
     if steep:
         from scipy.optimize import minimize

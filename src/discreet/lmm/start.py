@@ -20,7 +20,8 @@ LITTLE = 0.02  # theta of an effect that seems to have no variance; zero is a sa
 
 
 def starts(gram: Gram) -> list[Vector]:
-    """Thetas to choose from by the criterion: more than one where two effects of the same levels compete."""
+    """Thetas to choose from by the criterion: more than one where two effects of the same levels compete, or where an
+    effect seems to have no variance, so that the search would begin in the valley at zero."""
     p = gram.p
     contrast = np.append(-np.linalg.solve(gram.joint[:p, :p], gram.joint[:p, p]), 1.0)
     rss = float(contrast @ gram.joint @ contrast)
@@ -38,7 +39,9 @@ def starts(gram: Gram) -> list[Vector]:
             shares[fine][0] = max(shares[fine][0] - shares[coarse][0], GIVEN_UP * shares[fine][0])
         elif left == right == len(met.left) and len(shares[i]) == len(shares[j]) == 1:
             rivals += [{i: 1.0, j: LITTLE}, {i: LITTLE, j: 1.0}, {i: 0.5, j: 0.5}]
-    return [_theta([share * part.get(i, 1.0) for i, share in enumerate(shares)]) for part in rivals or [{}]]
+    found = [_theta([share * part.get(i, 1.0) for i, share in enumerate(shares)]) for part in rivals or [{}]]
+    unseen = (found[0][gram.start > 0] <= LITTLE).any()  # alone: beside the others it may have much
+    return [*found, gram.start] if unseen else found
 
 
 def _share(squares: Vector, sums: Vector, rss: float, rows: float) -> float:

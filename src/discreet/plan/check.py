@@ -49,6 +49,12 @@ UNTYPED = (
 )
 
 
+UNANCHORED = (
+    "Releases of {names} were paid for by a version that left no anchors: nothing outside of the ledger says how far "
+    "it was. The next release leaves one in the output folder; until then a lost ledger would not be noticed"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseCheck:
     """One release before it exists.
@@ -141,7 +147,9 @@ class PlanCheck:
         rows = [source for source in self.file.sources if isinstance(source.unit, Rows | Groups)]
         untyped = any(is_csv(source.data(source.tables.data.source)) for source in rows)
         unasked = len(self.spending) > 1 and self.file.plan.people is None
-        return (*((UNTYPED,) if untyped else ()), *((ASKED,) if unasked else ()), *self.room)
+        before = ", ".join(repr(each.dataset) for each in self.spending if not each.anchored)
+        old = (UNANCHORED.format(names=before),) if before else ()
+        return (*((UNTYPED,) if untyped else ()), *((ASKED,) if unasked else ()), *old, *self.room)
 
     @property
     def said(self) -> tuple[Assurance, ...]:

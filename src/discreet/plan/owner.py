@@ -12,6 +12,7 @@ from discreet.jobs import Jobs
 from discreet.plan.confidential import Confidential
 from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.run import run
 from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.twins import twins
 from discreet.privacy.units import Groups, Rows
@@ -32,7 +33,16 @@ def owner_notes(file: PlanFile) -> list[str]:
         notes = [note for source in file.sources for note in _notes(source)]
         with suppress(DiscreetError):  # what cannot be opened is told already
             notes += twins(file)
-        return notes
+    return notes if any(isinstance(note, OwnerRefusal) for note in notes) else [*notes, *_tried(file)]
+
+
+def _tried(file: PlanFile) -> list[str]:
+    """What else a run would refuse once it has read everything, such as a place that no establishment has."""
+    try:
+        run(file, dry_run=True)
+    except DiscreetError as error:
+        return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
+    return []
 
 
 def _notes(source: PlanSource) -> list[str]:

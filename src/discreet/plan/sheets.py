@@ -64,8 +64,8 @@ def refuse_labels(source: PlanSource, tables: Iterable[pa.Table]) -> None:
         return
     import pyarrow as pa
 
-    titles = pa.table({name: list(of.values()) for name, of in source.tables.data.labels.items()})
-    for table in (titles, *tables):
+    titles = [pa.table({name: list(of.values())}) for name, of in source.tables.data.labels.items()]
+    for table in (*titles, *tables):
         column = changed_in_excel(table)
         if column is not None:
             words = f"a label of column {column!r} does not fit in an Excel file. {EXCEL_HOLDS} Leave {EXCEL!r} out."

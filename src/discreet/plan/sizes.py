@@ -148,11 +148,13 @@ class PublicSizes:
     ----------
     is_bound : whether `largest` is not known and stands for the whole cell.
     is_whole : whether all jobs are in it; an earlier release that left out large establishments gives no sizes.
+    derived : attributes that follow from others by prefix or lookup.
     """
 
     table: pa.Table
     is_bound: bool
     is_whole: bool = True
+    derived: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: PlanSource) -> tuple[PublicSizes | None, list[Fault]]:
@@ -168,7 +170,8 @@ class PublicSizes:
             ]
         try:
             if public.sizes is not None:
-                return cls(*read_sizes(source.path(public.sizes), source.schema())), []
+                schema = source.schema()
+                return cls(*read_sizes(source.path(public.sizes), schema), derived=schema.derived), []
             if public.previous is not None:
                 found = _from_release(source.path(public.previous))
                 return replace(found, table=with_levels(found.table, source.schema())), []
@@ -207,7 +210,7 @@ class PublicSizes:
             query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
         )
         size = np.searchsorted(CLASSES, jobs, side="right")
-        most = np.array(cells["at_most_max"], dtype=np.float64) if "at_most" in found else None
+        most = np.array(cells["at_most_max"], dtype=np.float64) if self._bounds(keys) else None
         width = half_widths(query, ready, jobs=jobs, largest=largest, level=level, at_most=most)
         noisy = ~(width <= jobs / query.levels)
         return Expected(
@@ -255,16 +258,22 @@ class PublicSizes:
         """The cells of a query with their sizes; None where they are not public."""
         return cells_of(self.table, query, is_bound=self.is_bound) if self.is_whole else None
 
+    def _bounds(self, names: Sequence[str]) -> bool:
+        """Whether a cell by these attributes has a bound: one of a part of it bounds no cell that is larger."""
+        known = {*self.table.column_names}
+        finest = known - {"jobs", "largest", "at_most", *self.derived}
+        return "at_most" in known and finest <= {*names} <= known
+
     def at_most(self, keys: pa.Table) -> Vector | None:
         """The most workers that an establishment of each cell has, as is public; NaN where nothing is."""
         names = keys.column_names
-        if not {*names, "at_most"} <= {*self.table.column_names}:
+        if not self._bounds(names):
             return None
         known: dict[tuple[str, ...], float] = {}
         rows = zip(*(map(str, self.table[name].to_pylist()) for name in names), strict=True) if names else None
         for key, most in zip(rows or [()] * len(self.table), np.array(self.table["at_most"]).tolist(), strict=True):
             known[key] = max(known.get(key, 0.0), float(most))
-        asked = zip(*(map(str, keys[name].to_pylist()) for name in names), strict=True) if names else [()] * len(keys)
+        asked = zip(*(map(str, keys[name].to_pylist()) for name in names), strict=True) if names else [()]
         return np.array([known.get(key, np.nan) for key in asked], dtype=np.float64)
 
 

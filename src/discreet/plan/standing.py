@@ -29,13 +29,17 @@ State: TypeAlias = Literal["new", "paid, not released", "released", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The ledger's facts about one data set; empty if there is no ledger yet, unknown if it cannot be believed."""
+    """The ledger's facts about one data set; empty if there is no ledger yet, unknown if it cannot be believed.
+
+    `anchored` tells whether anything outside of the ledger says how far it was.
+    """
 
     budgets: tuple[Budget, ...] = ()
     charged: Mapping[str, Entry] = field(default_factory=dict)
     published: Mapping[str, Entry] = field(default_factory=dict)
     opened: tuple[Entry, ...] = ()
     known: bool = True
+    anchored: bool = True
 
     def state(self, name: str) -> State:
         if not self.known:
@@ -64,6 +68,7 @@ class Spending:
     fits : whether all of it can be paid; `after` is without what cannot.
     earlier : what the ledger says of the releases of these data that were paid for before.
     known : whether the ledger said what was spent; otherwise `before` and `after` are those of no ledger.
+    anchored : whether a ledger that is lost from now on would be noticed.
     """
 
     unit: Unit
@@ -74,6 +79,7 @@ class Spending:
     fits: bool = True
     earlier: tuple[Claim, ...] = ()
     known: bool = True
+    anchored: bool = True
 
     @property
     def dataset(self) -> str:
@@ -129,10 +135,12 @@ def standings(file: PlanFile) -> tuple[dict[str, Standing], list[Fault]]:
         with book:
             # Budgets first: what another process pays in between is then seen as paid, not as missing from the budget.
             budgets, entries = book.budgets(), book.entries()
+            anchored = {dataset: book.is_anchored(dataset) for dataset in datasets}
     except LedgerError as error:
         unknown = {dataset: Standing(known=False) for dataset in datasets}
         return unknown, [replace(fault, place=place) for fault in error.faults]
-    return {dataset: _standing(dataset, budgets, entries) for dataset in datasets}, []
+    found = {dataset: _standing(dataset, budgets, entries) for dataset in datasets}
+    return {name: replace(one, anchored=anchored[name] or not one.charged) for name, one in found.items()}, []
 
 
 def _standing(dataset: str, budgets: Iterable[Budget], entries: Sequence[Entry]) -> Standing:
@@ -175,7 +183,7 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
     mine = {request.release.name for request in asked}
     earlier = tuple(claim_of(charge) for name, charge in standing.charged.items() if name not in mine)
     jobs = jobs_of_one_worker(asked)
-    return Spending(source.unit, before, after, cost, jobs, fits, earlier, standing.known), faults
+    return Spending(source.unit, before, after, cost, jobs, fits, earlier, standing.known, standing.anchored), faults
 
 
 def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:

@@ -33,7 +33,8 @@ LEVELS, VALUES, MOST = 40, 8, 200_000
 
 ROUNDING = 1e-9
 
-FAR = 2**62
+FAR, MOST_DRAWN = 2**62, 2**61
+"""The sampler cuts what is published at the second, so nothing is as far as the first."""
 
 
 class Stated(NamedTuple):
@@ -107,7 +108,7 @@ def _events(mechanism: Any, first: Integers, size: int, second: int) -> list[Sta
     d = mechanism.law.dimension
     if d > 1:
         scale = float(mechanism.scale(np.array([float(size)]))[0])
-        return [event for c in range(d) for event in _of_coordinate(mechanism.law, first[:, c], scale, c)]
+        return [event for c in range(d) for event in _of_coordinate(mechanism.law, first[:, c], scale, c, size)]
     if not mechanism.additive:
         return _above(mechanism, first[:, 0], size)
     reach = int(min(2 * np.abs(first).max() + 50, MOST))
@@ -134,9 +135,10 @@ def _on_line(stated: Vector, first: Integers, reach: int) -> list[Stated]:
     ]
 
 
-def _of_coordinate(law: Any, first: Integers, scale: float, c: int) -> list[Stated]:
+def _of_coordinate(law: Any, first: Integers, scale: float, c: int, size: int) -> list[Stated]:
     """One coordinate of noise that is drawn together: how far it is, and that it is above zero."""
     far = np.maximum(_levels(np.abs(first)), 1)
+    far = far[far <= MOST_DRAWN - size]
     beyond = law.beyond((np.append(far, 1)[None, :] - 0.5) / scale)[0].tolist()
     events = [Stated(k, FAR, chance, c, far=True) for k, chance in zip(far.tolist(), beyond[:-1], strict=True)]
     return [*events, Stated(1, FAR, beyond[-1] / 2, c)]
@@ -145,6 +147,7 @@ def _of_coordinate(law: Any, first: Integers, scale: float, c: int) -> list[Stat
 def _above(mechanism: Any, first: Integers, size: int) -> list[Stated]:
     """Of noise that multiplies, by what it states of the number that is rounded."""
     tops = _levels(first)
+    tops = tops[tops < MOST_DRAWN - size]
     chances = mechanism.exceeds(np.full(tops.size, float(size)), size + tops + 0.5).tolist()
     return [Stated(top + 1, FAR, chance) for top, chance in zip(tops.tolist(), chances, strict=True)]
 

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 
 from discreet.arguments import of_kinds
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, LedgerError
 from discreet.failures import interrupted
 from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
+from discreet.ledger.entries import REHEARSED
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -194,7 +195,15 @@ class Account:
         return dated
 
     def __repr__(self) -> str:
-        return f"<Account of {self.dataset!r} under {self.unit.key}: {self.remaining} left>"
+        return f"<Account of {self.dataset!r} under {self.unit.key}: {self.left}>"
+
+    @property
+    def left(self) -> str:
+        """What is left, in words, also where the ledger cannot say it."""
+        try:
+            return f"{self.remaining} left"
+        except LedgerError:
+            return "what is left is not known"
 
     @property
     def remaining(self) -> Loss:
@@ -266,7 +275,7 @@ class Account:
         """The ledger's record of an offer, with a note if the loss is not proved or not private."""
         basis = offer.guarantee.basis
         facts = self.dates.to_dict() | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
-        return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
+        return facts | ({} if self.private else REHEARSED)
 
 
 def _called(name: str | None) -> str:

@@ -130,7 +130,7 @@ def content_of(jobs: Any) -> Fingerprint | None:
 
     schema = whole.schema
     many = nw.len() if schema.size is None else nw.col(schema.size).sum()
-    sizes = collect(whole.table.group_by(schema.establishment, *time).agg(n=many), step="recognise the data")
+    sizes = collect(whole.table.group_by(schema.establishment, *time).agg(__n=many), step="recognise the data")
     digest = frozenset([digest_of(sizes)])
     return Fingerprint(digest, digest)
 

@@ -76,6 +76,8 @@ def verify_bundle(path: str | Path, *, ledger: str | Path | None = None, progres
             "Name one that is there.",
             about="bundle",
         )
+    if ledger is not None:
+        Ledger.open(ledger, read_only=True).close()  # one that cannot be read is no fault of the bundle
     with TemporaryDirectory(prefix="discreet-verify-") as scratch:
         folder = Path(scratch)
         try:

@@ -35,6 +35,8 @@ FORMAT = "discreet synthetic jobs, format 1"
 WORD = "synthetic"
 BATCH = 500_000
 """Jobs that are in memory at once."""
+MOST_JOBS = 10**9
+"""NumPy draws from fewer at once."""
 
 PAY_SIGMA = 0.6
 """Standard deviation of the logarithm of an amount within a cell; declared, not learned."""
@@ -141,6 +143,7 @@ def synthesize(
     cells = joint(releases, found)
     rng = np.random.default_rng([seed, 20])
     drawn = SyntheticEconomy.of(cells, found, shape, rng)
+    refuse_many(int(drawn.jobs.sum()))
     hidden = [path.with_name(f".{path.name}.{secrets.token_hex(4)}") for path in (out, beside)]
     try:
         with whole_or_not(out):
@@ -172,6 +175,17 @@ def refuse_seed(seed: object) -> None:
             "It is a whole number of 0 or more.",
             ("Use for example ", Argument("seed", 1), "."),
             about="seed",
+        )
+
+
+def refuse_many(jobs: int) -> None:
+    """Refuse more jobs than a file of rows is for."""
+    if jobs >= MOST_JOBS:
+        raise DataError(
+            f"The release has {jobs:,} jobs, and each would be a row.",
+            f"Fewer than {MOST_JOBS:,} are drawn.",
+            "Draw from a release of a part of them.",
+            about="release",
         )
 
 
@@ -207,7 +221,7 @@ def _write(path: Path, drawn: SyntheticEconomy, rng: np.random.Generator, progre
                 writer = pq.ParquetWriter(path, batch.schema, compression="zstd")
             writer.write_table(batch)
             rows, seen = rows + len(batch), seen + establishments
-            progress(f"{rows:,} of {total:,} jobs", rows / total)
+            progress(f"{rows:,} of {total:,} jobs", rows / max(total, 1))
     finally:
         if writer is not None:
             writer.close()

@@ -83,7 +83,7 @@ def create(
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         uploads.tidy()
         sources.tidy(here.desk)
-        anchor(here.desk.ledger, here.desk.traces)
+        anchor(here.desk.ledger, here.desk.traces, here.desk.datasets)
         yield
         here.checks.close()
         calculators.shared.close()

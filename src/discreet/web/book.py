@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,16 +106,18 @@ class _Chain:
         return [line for line in self.lines if line.kind == kind and line.dataset == dataset]
 
 
-def book_at(where: str, traces: Sequence[Place] = ()) -> LedgerView:
-    """The ledger now; what was seen of it in `traces`, and by this user, must be in it."""
+def book_at(where: str, traces: Sequence[Place] = (), datasets: Collection[str] | None = None) -> LedgerView:
+    """The ledger now; what was seen of these `datasets`, or of all, in `traces` and by this user must be in it."""
     try:
         with ONE_READER:  # the others find what it read
-            known = seen((*_notes(where), *traces))  # first: lines that are written meanwhile are no loss
             if "://" in where:
-                return _read(where, traces)
-            if not Path(where).exists():
-                refuse_elsewhere(where, traces, None)
-                refuse_elsewhere(where, _notes(where), None)
+                return _read(where, traces, datasets)
+            # First: lines that are written meanwhile are no loss.
+            known = [
+                each for each in seen((*_notes(where), *traces)) if datasets is None or each[1].dataset in datasets
+            ]
+            if not _is_there(where):
+                refuse_elsewhere(where, (*_notes(where), *traces), datasets)
                 return LedgerView()
             found = _cached(where, *stamps(Path(where)))
             if lacking := missing(_Chain(found.entries), known):
@@ -125,12 +127,26 @@ def book_at(where: str, traces: Sequence[Place] = ()) -> LedgerView:
         return LedgerView(trouble=str(error))
 
 
-def trouble_at(where: str, traces: Sequence[Place] = ()) -> str:
+def _is_there(where: str) -> bool:
+    """Whether there is a file; where that cannot be told, the ledger is not known."""
+    try:
+        Path(where).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        unread = f"The ledger {where!r} cannot be looked at: {error.strerror}."
+        raise LedgerError(
+            unread, "What was spent is not known.", "Give this user the right, or mend the disk."
+        ) from None
+    return True
+
+
+def trouble_at(where: str, traces: Sequence[Place] = (), datasets: Collection[str] | None = None) -> str:
     """Why the ledger cannot be believed now; empty if it can. Of one on a server few lines are read."""
     if "://" not in where:
-        return book_at(where, traces).trouble
+        return book_at(where, traces, datasets).trouble
     try:
-        book = Ledger.found(where, places=traces)
+        book = Ledger.found(where, places=traces, datasets=datasets)
     except LedgerError as error:
         return str(error)
     if book is not None:
@@ -138,13 +154,13 @@ def trouble_at(where: str, traces: Sequence[Place] = ()) -> str:
     return ""
 
 
-def anchor(where: str, traces: Sequence[Place]) -> None:
+def anchor(where: str, traces: Sequence[Place], datasets: Collection[str]) -> None:
     """Leave anchors of a ledger from before there were any. One with trouble gets none, and pages tell of it."""
     with suppress(LedgerError):
-        book = Ledger.found(where, places=traces)
+        book = Ledger.found(where, places=traces, datasets=datasets)
         if book is not None:
             with book:
-                book.leave_anchors()
+                book.leave_anchors(datasets)
 
 
 @lru_cache(maxsize=8)
@@ -174,8 +190,8 @@ def _cached(where: str, _main: tuple[int, int], _wal: tuple[int, int]) -> Ledger
         return LedgerView(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
 
 
-def _read(where: str, traces: Sequence[Place]) -> LedgerView:
-    book = Ledger.found(where, places=traces)
+def _read(where: str, traces: Sequence[Place], datasets: Collection[str] | None) -> LedgerView:
+    book = Ledger.found(where, places=traces, datasets=datasets)
     if book is None:
         return LedgerView()  # an empty database, in which a run makes it
     with book:

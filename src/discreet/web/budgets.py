@@ -127,7 +127,7 @@ def decide(desk: Desk, store: DeskStore, person: Person, number: int, *, verdict
         connection.execute(changed.values(state=verdict, decided_by=person.name))
         action = "budget raised" if verdict == "confirmed" else "budget declined"
         record(connection, person.name, action, row.dataset, epsilon=row.epsilon, asked_by=row.by)
-    anchor(desk.ledger, desk.traces)  # not before the desk's database is free again
+    anchor(desk.ledger, desk.traces, desk.datasets)  # not before the desk's database is free again
 
 
 def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None:

@@ -216,15 +216,20 @@ class Desk:
         """Where charges of its runs leave anchors of the ledger, beside their output folders."""
         return (DeskAnchors(self.database),)
 
+    @cached_property
+    def datasets(self) -> frozenset[str]:
+        """The names under which ledgers know the data of its sources."""
+        return frozenset(source.dataset for source in self.settings.source)
+
     @property
     def book(self) -> LedgerView:
         """The ledger now."""
-        return book_at(self.ledger, self.traces)
+        return book_at(self.ledger, self.traces, self.datasets)
 
     @property
     def ledger_trouble(self) -> str:
         """Why the ledger cannot be believed now; empty if it can."""
-        return trouble_at(self.ledger, self.traces)
+        return trouble_at(self.ledger, self.traces, self.datasets)
 
     @cached_property
     def sources(self) -> dict[str, DataSource]:

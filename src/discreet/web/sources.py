@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from discreet.cases import case_of
+from discreet.cases import case_of, unknown
 from discreet.errors import DataError, LedgerError
 from discreet.privacy.losses import loss
 from discreet.web import filters
@@ -84,7 +84,8 @@ def read(form: FormData) -> SourceForm:
     columns = [str(name)[:LONGEST] for name in form.getlist("column")][:MOST_COLUMNS]
     usual = {each.name: each.default for each in fields(SourceForm) if isinstance(each.default, str)}
     texts = {key: str(form.get(key, value)).strip()[:LONGEST] for key, value in usual.items()}
-    texts["kind"] = texts["kind"] if texts["kind"] in ROLES else "jobs"
+    if texts["kind"] not in ROLES:
+        raise unknown(texts["kind"], ROLES)
     roles = {name: str(form.get(f"role-{i}", "")) for i, name in enumerate(columns)}
     domains = {name: str(form.get(f"domain-{i}", "")).strip()[:2_000] for i, name in enumerate(columns)}
     return SourceForm(**texts, columns=roles or None, domains=domains)

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.ledger import ledger as command
-from discreet.errors import LedgerError
+from discreet.errors import LedgerError, PlanError, PrivacyError
 from discreet.ledger import Entry, Ledger, Policy, release_once
+from discreet.ledger.anchors import LostLedger
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
@@ -80,16 +81,19 @@ def test_verify_finds_an_edited_row(path: Path) -> None:
         "fault": "the hash does not match the content: the line was edited",
         "empty": False,
         "releases": [],
+        "lost": [],
     }
     assert isinstance(call("show", path).exception, LedgerError)
 
 
-def test_verify_finds_a_tail_that_was_cut_off(path: Path) -> None:
+def test_verify_finds_a_tail_that_was_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = json.loads(call("show", path, "--json").stdout)["head"]["hash"]
     with sqlite3.connect(path) as database:
         database.execute("DROP TRIGGER discreet_ledger_no_DELETE")
         database.execute("DELETE FROM discreet_ledger WHERE seq = 3")
     database.close()
+    assert call("verify", path).exit_code == 1, "this user has seen the line"
+    monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "somebody else"))
     assert call("verify", path).exit_code == 0
     result = call("verify", path, "--expect-head", head)
     assert result.exit_code == 1
@@ -225,3 +229,57 @@ def test_names_are_folded_not_cut(tmp_path: Path) -> None:
     assert "\u2026" not in shown
     cells = [line.split("\u2502") for line in shown.splitlines() if line.startswith("\u2502")]
     assert "".join(row[4].strip() for row in cells if len(row) == 8).endswith(name)
+
+
+def _lose(path: Path) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TRIGGER discreet_ledger_no_DELETE")
+        database.execute("DELETE FROM discreet_ledger WHERE seq = 3")
+    database.close()
+
+
+def test_a_ledger_that_lacks_lines_says_unknown(path: Path) -> None:
+    _lose(path)
+    shown = json.loads(call("show", path, "--json").stdout)
+    assert len(shown["lost"]) == 1 and shown["budgets"][0]["spent"] is None and shown["budgets"][0]["remaining"] is None
+    told = json.loads(call("budget", path, "--json").stdout)["budgets"][0]
+    assert told["spent"] is None and told["remaining"] is None
+    for words in ("show", "budget"):
+        assert "UNKNOWN" in call(words, path).stdout or "unknown" in call(words, path).stdout
+    assert "is left of" not in call("show", path).stdout
+    verdict = json.loads(call("verify", path, "--json").stdout)
+    assert not verdict["intact"] and len(verdict["lost"]) == 1
+    change = ("--epsilon", "9", "--reason", "why", "--by", "anna", "--confirmed-by", "rita")
+    dataset = shown["budgets"][0]["dataset"]
+    assert isinstance(call("budget", path, dataset, *change).exception, LostLedger)
+
+
+def test_a_copy_is_brought_back(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copies" / "ledger.db"
+    copy.parent.mkdir()
+    assert call("backup", path, copy).exit_code == 0
+    _lose(path)
+    assert isinstance(call("backup", path, tmp_path / "short.db").exception, LostLedger)
+    assert call("restore", copy, path).exit_code == 0
+    assert call("verify", path).exit_code == 0
+    for ending in ("", "-wal", "-shm"):
+        Path(f"{path}{ending}").unlink(missing_ok=True)
+    for words in ("show", "verify", "budget"):
+        assert isinstance(call(words, path).exception, LostLedger), words
+    assert call("restore", copy, path).exit_code == 0 and call("verify", path).exit_code == 0
+    assert isinstance(call("restore", tmp_path / "none.db", path).exception, PlanError)
+
+
+def test_a_loss_is_declared_by_two_for_a_reason(path: Path, tmp_path: Path) -> None:
+    people = ("--by", "anna", "--confirmed-by", "rita")
+    copy = tmp_path / "copy.db"
+    call("backup", path, copy)
+    _lose(path)
+    assert call("declare-loss", path, *people).exit_code == 2
+    assert isinstance(call("declare-loss", path, "--reason", "why", "--by", "anna").exception, PrivacyError)
+    assert isinstance(call("declare-loss", path, tmp_path / "none", "--reason", "why").exception, PlanError)
+    done = call("declare-loss", path, copy, "--reason", "why", *people)
+    assert done.exit_code == 0 and "Written as entries 3 to 4" in done.stdout
+    assert call("verify", path).exit_code == 0
+    assert json.loads(call("show", path, "--json").stdout)["lost"] == []
+    assert isinstance(call("declare-loss", path, copy, "--reason", "why", *people).exception, LedgerError)

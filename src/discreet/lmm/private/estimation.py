@@ -29,6 +29,7 @@ POINTS = 15  # of the quadrature between
 NODES = np.polynomial.legendre.leggauss(POINTS)
 USUAL = 0.2  # of a response's deviation: what effects of groups vary by where the sums do not tell
 TAILS = 4.0  # degrees of freedom of that belief, a half-t: sums that tell otherwise are believed
+ROUNDING = 1e-6  # of the largest deviation: one as close to it is the largest, in whatever unit
 SEEN = 4.0  # standard errors of a variance of zero: one below is not told from zero, and others are found too large
 
 
@@ -177,7 +178,7 @@ def _around(
     if centre and min(rise(centre * 1.1), rise(centre / 1.1)) > KNOWN:
         return [best], np.ones(1)
     low = high = max(centre, min(STARTS) * largest)
-    while high < largest and rise(high) < UNLIKELY:
+    while high < (1 - ROUNDING) * largest and rise(high) < UNLIKELY:
         high *= 1.4
     while low > 1e-3 * high and rise(low) < UNLIKELY:
         low /= 1.4

@@ -32,7 +32,7 @@ from discreet.lmm.private.notes import (
     unmeasured_flags,
     variance_flags,
 )
-from discreet.lmm.private.partition import Blocks, count_blocks, fit_partition, partition, same_rows
+from discreet.lmm.private.partition import Blocks, count_blocks, fit_partition, partition, refuse_dropped, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import ON_A_SCALE, RATES, SHARES, Method, ModelRequest
@@ -99,6 +99,7 @@ class ModelQuestion(Question[PrivateFit]):
             return offer_terms(frame, known, request, self.split)
         if case_of(self.method, {"moments": True, "paper": False, "strict": False}):
             return _by_moments(frame, known, request, self.split)
+        refuse_dropped(known)
         if case_of(self.method, {"strict": True, "moments": False, "paper": False}):
             return _by_strict(frame, known, self)
         return _by_paper(frame, known, self)

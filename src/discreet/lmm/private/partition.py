@@ -106,17 +106,23 @@ def partition(rows: int, blocks: int, rng: np.random.Generator) -> Integers:
     return np.asarray(rng.permutation(rows)[: blocks * size].reshape(blocks, size))
 
 
-def fit_partition(
-    data: ModelRows, public: PublicDesign, chosen: Integers, *, progress: Progress = silent
-) -> BlockEstimates:
-    """Fit the model to every block of `chosen`."""
+def refuse_dropped(public: PublicDesign) -> None:
+    """Refuse fixed columns that no block can tell apart, which the public design shows before anything is paid."""
     if len(public.kept) < len(public.design.names):
         raise FitError(
             f"Fixed columns of {public.model.text!r} are combinations of others, in every block: "
             f"{', '.join(public.dropped)}.",
-            remedy="Drop them.",
+            "A method that fits blocks of rows needs every fixed column.",
+            "Drop them, or use 'moments', which leaves them out.",
             about="formula",
         )
+
+
+def fit_partition(
+    data: ModelRows, public: PublicDesign, chosen: Integers, *, progress: Progress = silent
+) -> BlockEstimates:
+    """Fit the model to every block of `chosen`."""
+    refuse_dropped(public)
     fit = {0: _linear, 1: _one_intercept}.get(len(public.terms), _nested)
     together = max(1, CHUNK_NUMBERS // (chosen.shape[1] * (len(public.kept) + 1)))
     parts: list[BlockEstimates] = []

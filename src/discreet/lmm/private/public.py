@@ -63,11 +63,11 @@ class PublicDesign:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.design.names[i] for i in self.kept)
+        return tuple(self.design.names[i] for i in self.origin.named)
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        return tuple(name for i, name in enumerate(self.design.names) if i not in set(self.kept.tolist()))
+        return tuple(name for i, name in enumerate(self.design.names) if i not in set(self.origin.named.tolist()))
 
     @cached_property
     def origin(self) -> Origin:

@@ -150,8 +150,9 @@ def _from_engine(frame: AnyFrame, public: PublicDesign, units: Units, scale: Sca
         columns.append(x.round().clip(-most, most).cast(nw.Int64()).alias(f"_x{i}"))
     sums = [nw.col("_k").sum().alias("_s"), (nw.col("_k") * nw.col("_k")).sum().alias("_q")]
     sums += [(nw.col("_k") * nw.col(f"_x{i}")).sum().alias(f"_s{i}") for i in range(len(wanted))]
-    grouped = frame.lazy().select(*coded, *columns)
-    grouped = grouped.group_by(*coded).agg(*sums).sort(*coded) if coded else grouped.select(*sums)
+    keys = {f"_c{i}": nw.col(column) for i, column in enumerate(coded)}  # no name of the data is one of a query
+    grouped = frame.lazy().select(*columns, **keys)
+    grouped = grouped.group_by(*keys).agg(*sums).sort(*keys) if coded else grouped.select(*sums)
     table = collect(grouped, step="sums of the response")
     names = {Monomial(): "_s", **{m: f"_s{i}" for i, m in enumerate(wanted)}}
 

@@ -1,0 +1,96 @@
+"""Worlds that a fault was found in, as plain as they could be made; the fault is their name."""
+
+from __future__ import annotations
+
+from worlds.world import Amount, Attribute, Levels, Odd, Release, World
+
+PLACES = (Attribute("place", ("a", "b", "c")),)
+SEX = (Attribute("sex", ("f", "m")),)
+QUIET = {"publishes": False, "desk": False, "memory": False, "command": False}
+
+
+def _world(*releases: Release, **given: object) -> World:
+    asked = {"attributes": PLACES, "sizes": (5, 3, 9, 1, 2, 7), "budget": "100", **QUIET, **given}
+    return World(releases=releases or (Release("jobs", tables=(("place",),)),), **asked)  # type: ignore[arg-type]
+
+
+FOUND: dict[str, World] = {
+    "unused columns of infinite or giant numbers ended data check and --owner in a page of SQL": _world(
+        idle=(("x", "nan"),), frame="duckdb"
+    ),
+    "the same in a file without types": _world(idle=(("x", "nan"),), frame="csv ;", command=True),
+    "labels of attributes with other numbers of codes ended a run with Excel files in a traceback": _world(
+        kinds=SEX, labels=True, formats=("parquet", "xlsx")
+    ),
+    "codes such as 0x10 in a CSV file were published as 16": _world(
+        Release("jobs", tables=(("place", "sex"),)),
+        attributes=(Attribute("place", ("0x10", "0x1F")),),
+        kinds=(Attribute("sex", ("0b1", "0x2")),),
+        frame="csv ,",
+    ),
+    "the code -0 in a CSV file was published as 0": _world(attributes=(Attribute("place", ("-0",)),), frame="csv ,"),
+    "a total beside public bounds was paid for and could not be written": _world(
+        Release("jobs", epsilon="8"), public="at_most"
+    ),
+    "the same of kinds of workers alone": _world(
+        Release("jobs", tables=(("sex",),), epsilon="8"), kinds=SEX, public="at_most"
+    ),
+    "a bound of some places was taken for one of a cell that holds others": _world(
+        Release("jobs", "counts", ((), ("place",)), "60", options=(("level", "0.999999999"),)),
+        sizes=(400, 1, 1, 1, 1, 1),
+        public="at_most partial",
+    ),
+    "an establishment column called n ended a run in a traceback": _world(establishment="n"),
+    "an establishment column called min place ended a run in a traceback": _world(establishment="min place"),
+    "names in quotes with a comma were refused in a file with tabs": _world(
+        worker="a,b", establishment="a|b", frame="csv \t"
+    ),
+    "owners were told of no problem where a run refuses a place that nobody has": _world(
+        Release("jobs", tables=(("place",),), options=(("where", {"place": ["c"]}),)), sizes=(1,)
+    ),
+    "noisy sizes of amounts were called wrong by verify: the sampler cuts what nobody stated": _world(
+        Release("pay", "sum", (("place",),), "3", (("scale_share", "0.1"), ("of", "pay"))),
+        amounts=(Amount("pay", 2**40, whole=False),),
+        unit=(("kind", "establishments"), ("alpha", "168/199"), ("strength", "weak")),
+    ),
+    "a filter of kinds of workers gave a report whose numbers stood at other places": _world(
+        Release("jobs", tables=(("place", "sex"),), options=(("where", {"sex": ["f"]}),)),
+        attributes=(Attribute("place", ("a", "b")),),
+        kinds=SEX,
+    ),
+    "the same ended a run in a traceback after it was paid": _world(
+        Release("jobs", tables=(("place", "sex"),), options=(("where", {"sex": ["f"]}),)),
+        kinds=(Attribute("sex", ("f", "m", "x", "y", "z", "u", "v")),),
+    ),
+    "synthetic jobs of a release without any ended in a traceback": _world(
+        Release("jobs", tables=(("place",),), epsilon="60", options=(("where", {"place": ["b"]}),)),
+        sizes=(0, 0, 0, 0, 0, 0, 1),
+        apart=("workplaces",),
+        unit=(("kind", "workers"),),
+        publishes=True,
+    ),
+    "synthetic jobs of a release of more than can be drawn ended in a traceback": _world(
+        sizes=(2**31,), counted=True, publishes=True
+    ),
+    # those of the issue "Unknown is not zero", so that they stay found
+    "two hierarchies that were not declared in the order of the alphabet": _world(
+        Release("jobs", tables=(("big", "all"),), epsilon="8"),
+        attributes=(Attribute("sector", ("111", "112", "211")), Attribute("county", ("01", "02"))),
+        hierarchies=(
+            Levels("industry", "sector", (Attribute("big", ("1", "2")),), "prefix", (3, 1)),
+            Levels("area", "county", (Attribute("all", ("x",)),), "lookup"),
+        ),
+        desk=True,
+    ),
+    "integer codes above integer codes": _world(
+        Release("jobs", "counts", (("county",), ("state",)), "8", (("add_up", True),)),
+        attributes=(Attribute("county", (1, 2, 10)),),
+        hierarchies=(Levels("place", "county", (Attribute("state", (7, -1)),)),),
+        publishes=True,
+    ),
+    "not a number in an amount": _world(
+        Release("pay", "sum", (("place",),), "3", (("of", "pay"),)),
+        amounts=(Amount("pay", whole=False),),
+        odd=(Odd("nan", "pay"),),
+    ),
+}

@@ -1,0 +1,114 @@
+"""Rows as files of every kind, and as frames of every kind."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from worlds.data import Row
+
+
+def arrow(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
+    """The rows; a column of whole numbers where some are not is one of doubles."""
+    found = {}
+    for name in columns:
+        values = [row[name] for row in rows]
+        floats = any(isinstance(value, float) for value in values)
+        mixed = any(isinstance(value, str) for value in values)
+        if floats and not mixed:
+            values = [None if value is None else float(value) for value in values]
+        elif mixed:
+            values = [None if value is None else str(value) for value in values]
+        found[name] = pa.array(values, pa.string()) if all(value is None for value in values) else pa.array(values)
+    return pa.table(found)
+
+
+def written(rows: Sequence[Row], columns: Sequence[str], folder: Path, name: str, frame: str) -> str:
+    """Write a table in a kind of file; its place, as a plan names it."""
+    kind, _, how = frame.partition(" ")
+    if kind.startswith("csv"):
+        path = folder / f"{name}.{kind}"
+        path.write_bytes(_csv(rows, columns, how, packed=kind.endswith(".gz")))
+        return path.name
+    table = arrow(rows, columns)
+    match kind:
+        case "parquet":
+            pq.write_table(table, folder / f"{name}.parquet")
+            return f"{name}.parquet"
+        case "folder":
+            (folder / name).mkdir()
+            half = len(table) // 2
+            for i, part in enumerate((table[:half], table[half:])):
+                pq.write_table(part, folder / name / f"part-{i}.parquet")
+            return name
+        case "duckdb":
+            with duckdb.connect(str(folder / "data.duckdb")) as base:
+                base.register("given", table)
+                base.execute(f'CREATE TABLE "{name}" AS SELECT * FROM given')
+            return f"data.duckdb::{name}"
+        case "sqlite":
+            _sqlite(table, folder / "data.sqlite", name)
+            return f"data.sqlite::{name}"
+    raise ValueError(frame)
+
+
+def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, *, packed: bool) -> bytes:
+    mark, _, more = how.partition(" ")
+    out = io.StringIO(newline="")
+    quoting = csv.QUOTE_ALL if more == "quoted" else csv.QUOTE_MINIMAL
+    writer = csv.writer(out, delimiter=mark, lineterminator="\r\n" if more == "crlf" else "\n", quoting=quoting)
+    if any(sign in name for name in columns for sign in ",;|\t"):  # nobody could tell which one separates
+        csv.writer(out, writer.dialect, quoting=csv.QUOTE_ALL).writerow(columns)
+    else:
+        writer.writerow(columns)
+    writer.writerows([_cell(row[name]) for name in columns] for row in rows)
+    encoded = out.getvalue().encode(more if more.startswith("utf") else "utf-8")
+    return gzip.compress(encoded, mtime=0) if packed else encoded
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+
+
+def _sqlite(table: pa.Table, path: Path, name: str) -> None:
+    kinds = {column: _affinity(table.schema.field(column).type) for column in table.column_names}
+    table = table.cast(pa.schema([(c, pa.string() if pa.types.is_boolean(t) else t) for c, t in zip(table.column_names, table.schema.types, strict=True)]))
+    named = {column: '"' + column.replace('"', '""') + '"' for column in table.column_names}
+    with sqlite3.connect(path) as base:
+        base.execute(f'CREATE TABLE "{name}" ({", ".join(f"{named[c]} {kinds[c]}" for c in kinds)})')
+        rows = zip(*(table[column].to_pylist() for column in table.column_names), strict=True)
+        base.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(kinds))})', rows)
+    base.close()
+
+
+def _affinity(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind) or pa.types.is_string(kind):
+        return "TEXT"
+    return "INTEGER" if pa.types.is_integer(kind) else "REAL"
+
+
+IN_MEMORY: dict[str, Callable[[pa.Table], Any]] = {
+    "arrow": lambda table: table,
+    "pandas": lambda table: table.to_pandas(),
+    "pandas of Arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.from_arrow,
+    "polars, lazy": lambda table: pl.from_arrow(table).lazy(),
+    "NumPy": lambda table: {name: np.asarray(table[name].to_pandas()) for name in table.column_names},
+    "lists": lambda table: table.to_pydict(),
+    "duckdb": duckdb.from_arrow,
+}
+"""Frames that Python's doors take."""

@@ -48,8 +48,9 @@ class ChainVerdict:
     def __str__(self) -> str:
         if self.intact:
             return f"intact: {self.head.seq} entries, head {self.head.hash}"
-        where = "" if self.seq is None else f" at entry {self.seq}"
-        return f"broken{where}: {self.fault} ({self.head.seq} good entries before)"
+        if self.seq is None:
+            return f"whole by itself, {self.head.seq} entries, and not the one that was looked for: {self.fault}"
+        return f"broken at entry {self.seq}: {self.fault} ({self.head.seq} good entries before)"
 
     def to_dict(self) -> dict[str, object]:
         """The verdict as plain values, ready for JSON."""

@@ -179,6 +179,7 @@ def test_known_lines_tell_what_became_of_a_chain(
     lines = entries(known(book))
     verdict = verify(chain(book), contains=[lines[-1].head, *lines])
     assert verdict.intact is not bool(told) and told in verdict.fault, str(verdict)
+    assert "broken" not in str(verdict), "every line is as it was sealed"
 
 
 @pytest.mark.parametrize("statement", ["UPDATE discreet_ledger SET release = 'x'", "DELETE FROM discreet_ledger"])

@@ -157,7 +157,7 @@ def test_the_deeper_of_two_valleys_is_found() -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "lazy"])
 def test_a_column_that_is_zero_in_a_level_has_no_coefficient_there(kind: str, tmp_path: Path) -> None:
-    """Sums about a mean leave rounding. Red before: from files, coefficients of -36 and a criterion 80 to 130 too low."""
+    """Sums about a mean leave rounding. Red before: from files, coefficients of -36 and criteria 80 to 130 too low."""
     data = rows(47, k=[f"c{i % 4}" for i in range(47)], r=[float(i == 3) for i in range(47)])
     frame = pl.DataFrame(data)
     frame.write_parquet(tmp_path / "rows.parquet")

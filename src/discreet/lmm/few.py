@@ -89,7 +89,10 @@ class FewEffects:
         freedom = gram.rows - p if self.reml else gram.rows
         unscaled = np.asarray(np.linalg.inv(A[:p, :p]), dtype=np.float64)
         contrast = np.append(unscaled @ A[:p, p], -1.0)
-        scale = float(freedom / (contrast @ A @ contrast))
+        left = float(contrast @ A @ contrast)
+        if not left > 0:
+            raise np.linalg.LinAlgError("an exact fit")
+        scale = freedom / left
         weight = scale * contrast[:, None] * contrast
         if self.reml:
             weight[:p, :p] += unscaled

@@ -246,7 +246,7 @@ def _search(gram: Gram, known: Sequence[Vector], *, reml: bool, progress: Progre
         known = [np.where(part, size, theta) for part in parts[: len(parts) - (zeros.sum() == 1)] for size in BEYOND]
         lower = [(found, at) for at in known if (found := value(at)) < best]
         if lower:
-            theta, best = run(min(lower, key=lambda each: each[0])[1])
+            theta, best = min([(theta, best), run(min(lower, key=lambda each: each[0])[1])], key=lambda at: at[1])
     steep = (np.abs(theta) > STEEP).any()
     if steep:
         from scipy.optimize import minimize

@@ -72,6 +72,11 @@ class Solution:
         return 10 * float(np.finfo(float).eps) * steepest**2 * (self.eliminated.gram.rows if self.eliminated else 0.0)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the search for one ratio ended at the largest: groups and columns explain the response wholly."""
+        return self.eliminated is None and float(self.triangles[0][0, 0]) ** 2 >= (1 - 1e-6) * one.LARGEST
+
+    @property
     def is_singular(self) -> bool:
         """Whether a diagonal of theta is zero, with slopes in units of their own root mean square."""
         triangles = self.eliminated.triangles if self.eliminated else self.triangles

@@ -155,9 +155,17 @@ def test_the_deeper_of_two_valleys_is_found() -> None:
     assert fit.criterion < 4.8 and fit.variances["g"] > 0.1
 
 
+def test_a_fit_without_a_residual_says_so() -> None:
+    """Groups and columns explain all rows. Red before: a residual variance of 1e-10 of the effects', and no word."""
+    data = {"y": [1.6, 3.7, -1.2, 1.1], "g": list("abca"), "x": [-0.27, 0.26, -0.78, -1.62], "k": list("qqqp")}
+    with pytest.warns(MixedWarning):
+        fit = dc.mixed("y ~ k + x + (1 | g)", data, method="ML")
+    assert fit.solution.is_exact and len(fit.notes) == 1
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv", "lazy"])
 def test_a_column_that_is_zero_in_a_level_has_no_coefficient_there(kind: str, tmp_path: Path) -> None:
-    """Sums about a mean leave rounding. Red before: from files, coefficients of -36 and a criterion 80 to 130 too low."""
+    """Sums about a mean leave rounding. Red before: from files, coefficients of -36 and criteria 80 to 130 too low."""
     data = rows(47, k=[f"c{i % 4}" for i in range(47)], r=[float(i == 3) for i in range(47)])
     frame = pl.DataFrame(data)
     frame.write_parquet(tmp_path / "rows.parquet")

@@ -326,6 +326,11 @@ def _notes(solution: Solution, dropped: tuple[str, ...], design: Design) -> tupl
         notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")
     if solution.is_singular:
         notes.append("boundary (singular) fit: a variance is zero or a correlation is one")
+    if solution.is_exact:
+        notes.append(
+            "groups and fixed effects explain the response but for rounding: the residual variance is the least that "
+            "is looked for, not an estimate, and standard errors and tests suppose it"
+        )
     if solution.doubt > DOUBT:
         notes.append(
             "random effects are so far above the residual that squares lose digits: the criterion is known to about "

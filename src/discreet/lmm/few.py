@@ -89,10 +89,10 @@ class FewEffects:
         freedom = gram.rows - p if self.reml else gram.rows
         unscaled = np.asarray(np.linalg.inv(A[:p, :p]), dtype=np.float64)
         contrast = np.append(unscaled @ A[:p, p], -1.0)
-        residual = contrast @ A @ contrast
-        if not residual > 0:
-            raise np.linalg.LinAlgError("nothing is left that columns and groups do not explain")
-        scale = float(freedom / residual)
+        left = float(contrast @ A @ contrast)
+        if not left > 0:
+            raise np.linalg.LinAlgError("an exact fit")
+        scale = freedom / left
         weight = scale * contrast[:, None] * contrast
         if self.reml:
             weight[:p, :p] += unscaled

@@ -72,6 +72,11 @@ class Solution:
         return 10 * float(np.finfo(float).eps) * steepest**2 * (self.eliminated.gram.rows if self.eliminated else 0.0)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the search for one ratio ended at the largest: groups and columns explain the response wholly."""
+        return self.eliminated is None and float(self.triangles[0][0, 0]) ** 2 >= (1 - 1e-6) * one.LARGEST
+
+    @property
     def is_singular(self) -> bool:
         """Whether a diagonal of theta is zero, with slopes in units of their own root mean square."""
         triangles = self.eliminated.triangles if self.eliminated else self.triangles
@@ -246,7 +251,7 @@ def _search(gram: Gram, known: Sequence[Vector], *, reml: bool, progress: Progre
         known = [np.where(part, size, theta) for part in parts[: len(parts) - (zeros.sum() == 1)] for size in BEYOND]
         lower = [(found, at) for at in known if (found := value(at)) < best]
         if lower:
-            theta, best = run(min(lower, key=lambda each: each[0])[1])
+            theta, best = min([(theta, best), run(min(lower, key=lambda each: each[0])[1])], key=lambda at: at[1])
     steep = (np.abs(theta) > STEEP).any()
     if steep:
         from scipy.optimize import minimize

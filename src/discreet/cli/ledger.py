@@ -279,7 +279,9 @@ def _places(paths: list[str] | None) -> list[Place]:
     found: list[Place] = []
     for path in paths or ():
         if "://" not in path and not os.path.exists(path):  # noqa: PTH110 (no error)
-            raise PlanError(f"There is no {path!r}.", "A place is a folder, a bundle or a ledger.", "Name one.")
+            raise PlanError(
+                f"There is no {path!r}.", "A place is a folder, a bundle or a ledger.", "Name one.", about="place"
+            )
         desk = Path(path) / "desk.db"
         if desk.is_file():
             from discreet.web.book import DeskAnchors

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 
@@ -152,7 +153,10 @@ class AnchorFile:
             self._forget()
             return
         except OSError as error:
-            raise self._unread(error.strerror) from None
+            if self.needed or os.access(self.path.parent, os.X_OK):
+                raise self._unread(error.strerror) from None
+            self._forget()  # a home that is closed to this user has no note of theirs
+            return
         whole = added[: added.rfind(b"\n") + 1]  # what a crash left of a line that was being written is none
         found = [self._read(line) for line in whole.splitlines() if line.strip()]
         self._size += len(whole)
@@ -171,21 +175,34 @@ class AnchorFile:
     def keep(self, anchors: Sequence[Anchor]) -> None:
         """Append anchors. Where the file is not needed and cannot be written, a lost ledger is not noticed by it."""
         new = [anchor for anchor in anchors if anchor.hash not in self._known]
+        lines = "".join(f"{anchor.written()}\n" for anchor in new).encode()
         try:
-            self._append("".join(f"{anchor.written()}\n" for anchor in new).encode())
+            end = self._append(lines)
         except OSError:
             if self.needed:
                 raise
+            return
+        if end == self._size + len(lines):  # nobody else has added any
+            self._size = end
+            self._known |= {anchor.hash: anchor for anchor in new}
+            self._last = latest(new, self._last)
 
-    def _append(self, lines: bytes) -> None:
-        if not self.needed:
+    def _append(self, lines: bytes) -> int:
+        """Write at the end of the file, at once; where it ends then."""
+        how, rights = os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666 if self.needed else 0o600
+        try:
+            handle = os.open(self.path, how, rights)
+        except FileNotFoundError:
+            if self.needed:
+                raise
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666 if self.needed else 0o600)
+            handle = os.open(self.path, how, rights)
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
                 self._drop_tail(handle, size)
             os.write(handle, lines)
+            return os.lseek(handle, 0, os.SEEK_CUR)
         finally:
             os.close(handle)
 
@@ -255,15 +272,21 @@ class OutputFolder:
         return latest(self._in_bundles(), self._file.last())
 
     def _in_bundles(self) -> list[Anchor]:
-        found: list[Anchor] = []
-        for bundle in sorted(self.path.glob(BUNDLES)):
-            with suppress(FileNotFoundError):  # put aside meanwhile
-                state = bundle.stat()
-                key = (bundle.name, state.st_mtime_ns, state.st_size)
-                if key not in self._packed:
-                    self._packed[key] = [*Bundle(bundle).anchors()]
-                found += self._packed[key]
-        return found
+        try:
+            names = [name for name in sorted(os.listdir(self.path)) if fnmatch(name, BUNDLES)]  # noqa: PTH208 (quick)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [anchor for name in names for anchor in self._in_bundle(self.path / name)]
+
+    def _in_bundle(self, bundle: Path) -> list[Anchor]:
+        try:
+            state = bundle.stat()
+            key = (bundle.name, state.st_mtime_ns, state.st_size)
+            if key not in self._packed:
+                self._packed[key] = [*Bundle(bundle).anchors()]
+        except FileNotFoundError:  # put aside meanwhile
+            return []
+        return self._packed[key]
 
     def keep(self, anchors: Sequence[Anchor]) -> None:
         """Append them to the file; before the folder is made, nothing was paid into it."""

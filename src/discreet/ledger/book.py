@@ -343,7 +343,7 @@ class Ledger:
         """
         from discreet.ledger.store import Store, place_of
 
-        if not reason.strip():
+        if reason.strip() == "":
             unsaid = "A loss cannot be declared without a reason."
             raise PrivacyError(unsaid, remedy="Say what was lost and who looked for it.", about="reason")
         first = by or user()
@@ -488,23 +488,26 @@ class Ledger:
         seen, added = self._seen(dataset), []
         with self._store.writing() as page:
             self._refuse_lost(page, seen)
+            known = next((anchor.ledger for _, anchor in seen if page.at(anchor.seq) == anchor.line), None)
             yield page
             if self.places and page.added:
-                added = self._to_anchor(page, page.added[-1])
+                added = self._to_anchor(page, page.added[-1], known)
         for place in self.places if added else ():
             place.keep(added)
 
-    def _to_anchor(self, page: LedgerTransaction, last: Entry) -> list[Anchor]:
-        """The last line, and the one of its budget, which a declared loss needs.
+    def _to_anchor(self, page: LedgerTransaction, last: Entry, ledger: str | None = None) -> list[Anchor]:
+        """The last line, and the one of its budget, which a declared loss needs; `ledger` where it is known already.
 
         None where nothing was spent that promises anything: a rehearsal, with a seed, may begin again.
         """
-        charge = page.last(kind="charge", dataset=last.dataset)
+        charge = last if last.pays else page.last(kind="charge", dataset=last.dataset)
         if not last.spent_after or (charge is not None and is_rehearsed(charge)):
             return []
-        first, opened = page.at(1), page.last(kind="budget", dataset=last.dataset, unit=last.unit)
-        assert first is not None and opened is not None, last
-        return [Anchor(first.hash, line) for line in (opened, last)[opened.seq == last.seq :]]
+        opened = page.last(kind="budget", dataset=last.dataset, unit=last.unit)
+        first = page.at(1) if ledger is None else None
+        assert opened is not None and (first is not None or ledger is not None), last
+        name = first.hash if first is not None else str(ledger)
+        return [Anchor(name, line) for line in (opened, last)[opened.seq == last.seq :]]
 
     def _account(self, page: LedgerTransaction, dataset: str, unit: str) -> Budget | None:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)

@@ -105,7 +105,7 @@ class _Lost:
                 self._append(page, budget, "publish", release, None, {**line.payload, "charge": charge})
 
     def _paid_here(self, page: LedgerTransaction, budget: Budget, line: Entry) -> int | None:
-        """The charge in the chain that a lost publication is of, where the draw that it published is the current one."""
+        """The charge in the chain that a lost publication is of; its draw becomes the current one."""
         where = {"dataset": self.dataset, "release": str(line.release)}
         charge = page.last(kind="charge", unit=self.unit, **where)
         if charge is None or charge.seq != line.payload["charge"] or page.last(kind="publish", **where) is not None:

@@ -324,16 +324,22 @@ class LedgerTransaction:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self.added: list[Entry] = []
+        self._found: dict[tuple[tuple[str, str | int], ...], Entry | None] = {}
 
-    def last(self, **where: str) -> Entry | None:
-        """The latest line with these values, checked against its seal."""
-        row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
-        return None if row is None else Entry.from_row(dict(row))
+    def last(self, **where: str | int) -> Entry | None:
+        """The latest line with these values, checked against its seal; looked for once in a transaction."""
+        asked = tuple(sorted(where.items()))
+        if asked not in self._found:
+            row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
+            self._found[asked] = None if row is None else Entry.from_row(dict(row))
+        return self._found[asked]
 
     def at(self, seq: int) -> Entry | None:
         """The line of this number, checked against its seal."""
-        row = self._connection.execute(_latest(("seq",)), {"seq": seq, "limit": 1}).mappings().first()
-        return None if row is None else Entry.from_row(dict(row))
+        latest = self.last()
+        if latest is None or seq >= latest.seq:
+            return latest if latest is not None and seq == latest.seq else None
+        return self.last(seq=seq)
 
     def rows(self, *, after: int = 0) -> Generator[Row, None, None]:
         """Every line `after` a number, in order, as stored and unchecked. Close it when not read to the end."""
@@ -363,6 +369,9 @@ class LedgerTransaction:
         """Write a line as it was sealed. The table refuses one whose number or link it has already."""
         self._connection.execute(_INSERT, entry.to_row())
         self.added.append(entry)
+        self._found = {
+            asked: line for asked, line in self._found.items() if dict(asked).get("kind", entry.kind) != entry.kind
+        }
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

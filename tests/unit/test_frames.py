@@ -262,7 +262,7 @@ def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
 def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
     """Narwhals runs it while it is built, before any engine does."""
     frame = open_frame(nw.from_native(pa.table({"n": [2**60 + 12345, 1]})))
-    with pytest.raises(EngineError, check=about(None, naming=("'sizes'",))) as told:
+    with pytest.raises(EngineError, check=about("source", naming=("'sizes'",))) as told:
         tally(frame, {"large": (nw.col("n").cast(nw.Float64).max() > 5).cast(nw.Int64)}, step="sizes")
     assert "1152921504606859321" not in str(told.value)
 

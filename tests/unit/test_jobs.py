@@ -142,7 +142,7 @@ def test_tables_of_two_engines_or_key_types_are_not_joined() -> None:
     with pytest.raises(DataError, check=about("source")):
         read_jobs(JOBS, workplaces={**workplaces, "workplace": ["1", "2"]}, schema=SCHEMA)
     foreign = duckdb.connect().from_arrow(pa.table(workplaces))
-    with pytest.raises(EngineError, check=about(None, naming=("'check jobs'",))):
+    with pytest.raises(EngineError, check=about("source", naming=("'check jobs'",))):
         read_jobs(JOBS, workplaces=foreign, schema=SCHEMA)
     with engines.open("duckdb") as engine:
         frames = pl.DataFrame(JOBS), workplaces

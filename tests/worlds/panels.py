@@ -497,7 +497,8 @@ def _compared(world: World, table: Plain) -> None:
         ours, theirs = sorted(scores[k] for scores, _ in rows), sorted(found.scores[k].tolist())
         agrees(np.allclose(ours, theirs, rtol=1e-6, atol=1e-6), "scores", method, ours, theirs)
         auc, pauc = areas(found.positive, found.scores[k], found.fpr)
-        told = found.rows()[k]
+        told, curve = found.rows()[k], found.curve(method)
+        agrees(abs(np.trapezoid(curve.tpr, curve.fpr) - auc) < 1e-9, "the area under a curve", method, curve, auc)
         agrees(abs(told["auc"] - auc) < 1e-9, "area", method, told, auc)
         agrees(abs(told["pauc"] - pauc) < 1e-9, "partial area", method, told, pauc)
         agrees(told["low"] <= told["high"] and math.isfinite(told["low"] + told["high"]), "limits of an area", told)

@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError
 from discreet.lmm.fit import MixedWarning
 from faults_of import about
 from worlds import small
-from worlds.models import World, ask, drawn, fit_of, many, script, smaller
+from worlds.models import World, ask, drawn, fit_of, look, many, script, smaller
 
 PARTS, WORLDS = 4, 15
 RATE = 0.6
@@ -153,6 +153,19 @@ def test_the_deeper_of_two_valleys_is_found() -> None:
     data = {"y": [0.489, 2.511, 2.332], "g": list("abb"), "w": [7.91, 2.12, 112.7]}
     fit = dc.mixed("y ~ 1 + (1 | g)", data, method="ML", weights="w")
     assert fit.criterion < 4.8 and fit.variances["g"] > 0.1
+
+
+def test_a_factor_of_one_level_multiplies_a_far_column() -> None:
+    """Red before: a ValueError of NumPy."""
+    with pytest.warns(MixedWarning):
+        fit = dc.mixed("y ~ z + k + z:k + (1 | g)", rows(k=["a"] * 40, z=1000 + np.sin(np.arange(40))))
+    assert list(fit.fixed) == ["(Intercept)", "z"]
+
+
+def test_standard_errors_of_a_private_model_with_lags_are_numbers() -> None:
+    """Noise hides all lags here. Red before: flags compared a shift with the root of a negative variance."""
+    world = drawn(81323)
+    assert world.lags and small.fault_of(look, world) is None
 
 
 def test_a_fit_without_a_residual_says_so() -> None:

@@ -109,6 +109,8 @@ class _Columns:
             weights: Matrix = np.eye(1)
             for _, weight in codings:
                 weights = np.asarray(np.kron(weight, weights))
+            if not own:  # a factor of one level has no columns beside its margin
+                continue
             B[:, start : start + weights.shape[1]] = np.stack(own, axis=1) @ weights
         return B
 

@@ -224,11 +224,12 @@ def _with_errors(sums: LagSums, equation: _Equation, at: NoisyEstimate, slope: M
         v + np.einsum("lg,lk,kg->g", u, lags, u)
         for v, u in zip(at.effect_variances, _level_effects(sums, drawn, best), strict=True)
     )
+    covariance = _positive(np.block([[fixed, across], [across.T, lags]]))
     return LagEstimate(
-        at=replace(at, covariance=fixed, effect_variances=variances),
+        at=replace(at, covariance=covariance[: len(fixed), : len(fixed)], effect_variances=variances),
         sums=drawn,
         phi=phi,
-        covariance=_positive(np.block([[fixed, across], [across.T, lags]])),
+        covariance=covariance,
         seen=equation.seen,
         sampled=np.diag(J @ sampling @ J.T) / np.maximum(np.diag(lags), 1e-300),
         pull=float(np.max(np.abs(J.sum(axis=1)) / np.sqrt(np.maximum(np.diag(lags), 1e-300)))) * _pull(equation),

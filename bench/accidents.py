@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.peers import Missing
 from discreet.ledger import Ledger
+from discreet.ledger.anchors import ANCHORS
 
 PRICES = {"levels": 2, "sexes": 2, "payroll": 2, "model": 4, "slope": 4}
 SPENT = {"jobs": Fraction(6), "panel": Fraction(8)}
@@ -48,7 +49,7 @@ def faults(folder: Path) -> list[str]:
         elif path.name == "bundle.zip":
             with zipfile.ZipFile(path) as packed:
                 found += [f"the bundle is damaged at {name}" for name in [packed.testzip()] if name]
-        elif path.name not in PRICES:
+        elif path.name not in {*PRICES, ANCHORS}:
             found.append(f"{path.name} is visible, and nobody asked for it")
         elif paid.get(path.name) != PRICES[path.name]:
             found.append(f"{path.name} is visible, and {paid.get(path.name)} was paid for it")

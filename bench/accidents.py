@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.peers import Missing
 from discreet.ledger import Ledger
+from discreet.ledger.anchors import ANCHORS, AnchorFile
 
 PRICES = {"levels": 2, "sexes": 2, "payroll": 2, "model": 4, "slope": 4}
 SPENT = {"jobs": Fraction(6), "panel": Fraction(8)}
@@ -48,6 +49,9 @@ def faults(folder: Path) -> list[str]:
         elif path.name == "bundle.zip":
             with zipfile.ZipFile(path) as packed:
                 found += [f"the bundle is damaged at {name}" for name in [packed.testzip()] if name]
+        elif path.name == ANCHORS:
+            there = {entry.hash for entry in entries}
+            found += [f"the ledger lacks {each}" for each in AnchorFile(path).anchors() if each.hash not in there]
         elif path.name not in PRICES:
             found.append(f"{path.name} is visible, and nobody asked for it")
         elif paid.get(path.name) != PRICES[path.name]:
@@ -89,7 +93,7 @@ def unfinished(folder: Path, before: Mapping[str, Mapping[str, str]]) -> list[st
     now = published(folder)
     found += [f"{name} has changed" for name in before if now.get(name) != before[name]]
     left = sorted(path.name for path in (folder / "out").iterdir())
-    if left != sorted([*PRICES, *PAPERS]):
+    if left != sorted([*PRICES, *PAPERS, ANCHORS]):
         found.append(f"the folder has {', '.join(left)}")
     with Ledger.open(folder / "ledger.db", read_only=True) as ledger:
         spent = {budget.dataset: budget.spent.amounts["epsilon"] for budget in ledger.budgets()}

@@ -264,6 +264,29 @@ def test_a_charge_before_a_loss_is_not_drawn_again(tmp_path: Path) -> None:
             ledger.charge(**asked)
 
 
+@pytest.mark.parametrize("other", ["further", "another branch"])
+def test_a_declared_loss_covers_no_more_than_what_it_knew(tmp_path: Path, other: str) -> None:
+    """A place that knows later lines, or others of the same numbers, has to be declared too."""
+    where, early, late = str(tmp_path / "ledger.db"), AnchorFile(tmp_path / "early"), AnchorFile(tmp_path / "late")
+    with another_user():
+        pay(where, "a", places=(early,))
+        copy = tmp_path / "copy.db"
+        with Ledger.open(where, read_only=True) as ledger:
+            ledger.backup(copy)
+        pay(where, "b", places=(late,) if other == "further" else (early,))
+        if other == "another branch":
+            pay(copy, "c", places=(late,))
+    remove(where)
+    with another_user():
+        Ledger.declare_loss(where, known=(early,), **TWO_PEOPLE)
+        with pytest.raises(LostLedger):
+            pay(where, "d", places=(early, late))
+        Ledger.declare_loss(where, known=(late,), **TWO_PEOPLE)
+        with opened(where, early, late) as ledger:
+            assert ledger.verify() and Pure(4) <= ledger.spent("jobs", UNIT)
+            assert ledger.published("jobs", "b" if other == "further" else "c") is not None
+
+
 def test_an_overspent_chain_can_be_declared(tmp_path: Path) -> None:
     """Of 8, 17 were spent: nothing is left, whatever the total was."""
     where = str(tmp_path / "ledger.db")

@@ -154,7 +154,7 @@ class AnchorFile:
             return
         except OSError as error:
             if self.needed or os.access(self.path.parent, os.X_OK):
-                raise self._unread(error.strerror) from None
+                raise self.unread(error.strerror) from None
             self._forget()  # a home that is closed to this user has no note of theirs
             return
         whole = added[: added.rfind(b"\n") + 1]  # what a crash left of a line that was being written is none
@@ -170,7 +170,7 @@ class AnchorFile:
         try:
             return Anchor.read(line.decode())
         except (EntryError, ValueError, TypeError, AttributeError) as fault:
-            raise self._unread(str(fault)) from None
+            raise self.unread(str(fault)) from None
 
     def keep(self, anchors: Sequence[Anchor]) -> None:
         """Append anchors. Where the file is not needed and cannot be written, a lost ledger is not noticed by it."""
@@ -214,7 +214,8 @@ class AnchorFile:
         if os.fstat(handle).st_size == size:
             os.ftruncate(handle, start + tail.rfind(b"\n") + 1)
 
-    def _unread(self, why: str | None) -> LedgerError:
+    def unread(self, why: str | None) -> LedgerError:
+        """The refusal of a place of anchors that cannot be read."""
         return LedgerError(
             f"The anchors of the ledger in {self} cannot be read: {why}.",
             "What the ledger had is not known, so nothing was spent.",
@@ -276,6 +277,8 @@ class OutputFolder:
             names = [name for name in sorted(os.listdir(self.path)) if fnmatch(name, BUNDLES)]  # noqa: PTH208 (quick)
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise self._file.unread(error.strerror) from None
         return [anchor for name in names for anchor in self._in_bundle(self.path / name)]
 
     def _in_bundle(self, bundle: Path) -> list[Anchor]:

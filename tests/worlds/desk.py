@@ -142,7 +142,7 @@ def _filled(form: Form, world: World, release: Release) -> Iterator[tuple[str, s
 
         plain[f"{r}where"] = "\n".join(f"{name}: {', '.join(map(toml, codes))}" for name, codes in where.items())
     if release.kind in ("counts", "sums"):
-        plain[f"{r}tables"] = "\n".join(", ".join(by) or " " for by in release.tables)
+        plain[f"{r}tables"] = "\n".join(", ".join(by) or "*" for by in release.tables)
     for name, value in form.fields:
         if name not in plain and name != f"{r}by":
             yield name, value

@@ -25,6 +25,7 @@ def broken(walk: Walk) -> Iterator[str]:
     """Every promise that did not hold, in words."""
     yield from _ends(walk)
     yield from _told(walk)
+    yield from (f"after an accident: {each}" for each in walk.contradictions)
     yield from _beside_an_odd_row(walk)
     yield from _at_the_desk(walk)
     if "run" in walk.ended:
@@ -116,6 +117,8 @@ def _afterwards(walk: Walk) -> Iterator[str]:
             yield f"{name} ended with {walk.ended[name].code}\n{walk.ended[name].said[-2500:]}"
     if "WRONG" in walk.ended["verify"].said:
         yield f"verify calls a genuine release wrong\n{walk.ended['verify'].said[-2500:]}"
+    if walk.forgery and (walk.ended["forged"].code != 1 or "WRONG" not in walk.ended["forged"].said):
+        yield f"verify does not find {walk.forgery} ({walk.ended['forged'].code})\n{walk.ended['forged'].said[-2500:]}"
     left = {path.name for path in (walk.folder / "out").iterdir()}
     expected = {release.name for release in walk.world.releases} | {"report.html", "bundle.zip"}
     if left != expected:
@@ -157,7 +160,7 @@ def _in_the_report(walk: Walk, by: tuple[str, ...], names: list[str], rows: list
     apart = [name for name in by if name not in kinds]
     alone = all(len({row[names.index(name)] for row in rows}) == 1 for name in kinds)
     page = place.parent / "report.html"
-    if len(apart) != 1 or not alone or len(rows) > FEW or not page.is_file():
+    if walk.world.labels or len(apart) != 1 or not alone or len(rows) > FEW or not page.is_file():
         return
     told = page.read_text(encoding="utf-8")
     for row in rows:

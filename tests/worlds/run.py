@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 def main(arguments: Sequence[str]) -> int:
     """Run so many worlds, or for so long, and tell what was found."""
     from worlds.shrink import shrunk
-    from worlds.way import faults
+    from worlds.way import COUNTED, faults
     from worlds.world import drawn
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -50,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
                     print(shrunk(world, lambda plainer: _alike(broken, faults(plainer))).script, flush=True)
                 if asked.stop:
                     break
+    for what, many in sorted(COUNTED.items()):
+        print(f"{many:>8,}  {what}")
     print(f"{tried:,} worlds in {time.monotonic() - begun:,.0f} s, {found} with faults")
     return int(found > 0)
 

@@ -12,7 +12,12 @@ from worlds.world import World
 
 def rehearsed(walk: Walk) -> dict[str, str]:
     """What the first release of a world gives from each kind of frame, as a hash or as the words of a refusal."""
-    return {kind: _given(walk, kind) for kind in IN_MEMORY}
+    looked_up = any(each.how == "lookup" for each in walk.world.hierarchies)
+    return {kind: _given(walk, kind) for kind in IN_MEMORY if not (looked_up and kind in ELSEWHERE)}
+
+
+ELSEWHERE = ("polars, lazy", "duckdb")
+"""Frames of engines of their own, to which no lookup file is brought: they are refused."""
 
 
 def _given(walk: Walk, kind: str) -> str:

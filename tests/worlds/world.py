@@ -97,6 +97,8 @@ class World(Plain):
     publishes : whether what is released is published, too.
     command : whether plans are checked by the command, whose page has advice, or by Python.
     desk, memory : whether the desk is tried, too, and frames in memory.
+    forged : whether a copy of the bundle with one thing changed is verified, too.
+    accidents : what happens before a run ends well.
     refused : whether the data or names must be refused, as the generator knows.
     """
 
@@ -128,6 +130,8 @@ class World(Plain):
     command: bool = True
     desk: bool = True
     memory: bool = True
+    forged: bool = True
+    accidents: tuple[str, ...] = ()
     seed: str = field(default="", compare=False)
 
     @property
@@ -174,6 +178,7 @@ LEVELS = ("19/20", "0.999999999", "0.999999999", "0.5", "0.9", "2/3")
 MECHANISMS = ("polynomial", "joint-polynomial", "joint-rings", "ladder", "log-laplace", "smooth-gamma", "staircase", "two-sizes")
 
 
+ACCIDENTS = ("killed", "killed while it draws", "interrupted", "a full disk", "a lock", "a clock", "two at once", "other rows")
 TOGETHER = 50
 """Worlds that share a few numbers, so that their noise is calibrated once."""
 
@@ -232,6 +237,8 @@ def drawn(seed: int, number: int) -> World:
         command=chance.random() < 0.15,
         desk=chance.random() < 0.08,
         memory=chance.random() < 0.25,
+        forged=chance.random() < 0.35,
+        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.06 else (),
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):

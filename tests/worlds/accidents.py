@@ -23,6 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 from bench import accidents as looked_up
+
 from runs import Runner
 from worlds.way import Ended, Walk, call
 from worlds.world import World
@@ -43,8 +44,8 @@ def happened(walk: Walk) -> list[str]:
             ended = Ended(name, 3, f"{name}: {error}")
         walk.ended[f"{number}. {name}"] = ended
         now = looked_up.published(walk.folder)
-        found += [f"{name}: {fault}" for fault in looked_up.faults(walk.folder, prices)]
-        found += [f"{name}: {each} has changed" for each in before if now.get(each) != before[each]]
+        found += [f"after {name}: {fault}" for fault in looked_up.faults(walk.folder, prices)]
+        found += [f"after {name}: {each} has changed" for each in before if now.get(each) != before[each]]
         before = now
     return found
 

@@ -34,7 +34,9 @@ def forge(bundle: Path, to: Path, chance: Random) -> tuple[str, bool]:
         resealed(files)
     if skill != "the file":
         about = json.loads(files["bundle.json"])
-        about["files"] = {name: sha256(content).hexdigest() for name, content in files.items() if name in about["files"]}
+        about["files"] = {
+            name: sha256(content).hexdigest() for name, content in files.items() if name in about["files"]
+        }
         files["bundle.json"] = as_json(about)
     pack(to, files, files.__getitem__)
     return f"{what}, with {skill}", hidden and skill == "the ledger"

@@ -6,7 +6,7 @@ from worlds.world import Amount, Attribute, Levels, Odd, Release, World
 
 PLACES = (Attribute("place", ("a", "b", "c")),)
 SEX = (Attribute("sex", ("f", "m")),)
-QUIET = {"publishes": False, "desk": False, "memory": False, "command": False, "forged": False}
+QUIET = {"publishes": False, "desk": False, "memory": False, "command": False, "forged": False, "damaged": False}
 
 
 def _world(*releases: Release, **given: object) -> World:

@@ -114,7 +114,8 @@ def _checked(path: Path, *, owner: bool) -> Ended:
             found = check(read_plan(path))
             said, code = [str(fault) for fault in (*found.faults, *found.missing)], 2 * bool(found.faults)
             notes = owner_notes(found.file) if owner and not said else []
-            return Ended(f"check {path.name}", 2 if any(isinstance(n, OwnerRefusal) for n in notes) else code, "\n".join([*said, *notes]))
+            code = 2 if any(isinstance(note, OwnerRefusal) for note in notes) else code
+            return Ended(f"check {path.name}", code, "\n".join([*said, *notes]))
         except DiscreetError as error:
             return Ended(f"check {path.name}", 2, str(error))
         except Exception:
@@ -142,6 +143,10 @@ def walked(world: World, folder: Path) -> Walk:
         walk.ended |= {f"desk: {name}": ended for name, ended in opened(walk).items()}
     if world.odd:
         _beside(walk)
+    if world.damaged:
+        from worlds.damage import tried
+
+        tried(walk)
     if world.memory and not world.refused and not world.misnamed:
         from worlds.session import rehearsed
 
@@ -162,7 +167,7 @@ def _beside(walk: Walk) -> None:
             beside = Walk(world, folder, walk.data)
             beside.check("check", "plan.toml")
             walk.ended["check beside"] = beside.ended["check"]
-        elif walk.ended["run"].code == 2 and walk.ended["check"].code == 0 and not unmet(walk.world) and walk.world.odd[0].what not in SEVERAL:
+        elif walk.ended["run"].code == 2 and _alone_odd(walk):
             walk.ended["run beside"] = call(folder, "run", "plan.toml")
 
 
@@ -182,6 +187,12 @@ def after(walk: Walk) -> None:
         walk.step("publish", "publish", "out", "--out", "published", "--formats", FORMATS, *period)
         walk.step("site", "site", "out", "--out", "site")
         walk.step("synthesize", "synthesize", "out", "--out", "jobs-synthetic.parquet")
+
+
+def _alone_odd(walk: Walk) -> bool:
+    """Whether a run was refused for nothing but what is odd, which is the same in another row."""
+    same = walk.world.odd[0].what not in SEVERAL
+    return same and walk.ended["check"].code == 0 and not unmet(walk.world)
 
 
 @contextlib.contextmanager

@@ -220,7 +220,9 @@ def _value(form: FormData, name: str, key: str, schema: Schema | None = None) ->
         given = [str(value) for value in form.getlist(name)]
         if key == "shrink":
             return [value for value in given if value] if given else None
-        whole = len(given) > 1 or (schema is not None and {*given} <= {*schema.workplace_attributes, *schema.worker_attributes})
+        whole = len(given) > 1 or (
+            schema is not None and {*given} <= {*schema.workplace_attributes, *schema.worker_attributes}
+        )
         return given if whole else _parts(given[0] if given else "")
     text = _text(form, name)
     return int(text) if key in WHOLE and re.fullmatch(r"\d{1,9}", text) else text

@@ -54,7 +54,7 @@ mutants: setup
 
 # What breaks a promise is kept in out/fuzz.
 fuzz: setup
-	$(BIN)/python tests/fuzz/run.py --minutes $(or $(MINUTES),60)
+	$(BIN)/python tests/worlds/run.py --minutes $(or $(MINUTES),60) $(if $(WORLDS),--worlds $(WORLDS)) $(if $(SEED),--seed $(SEED))
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -25,8 +25,8 @@ PAPERS = ("report.html", "bundle.zip")
 DISTURBED = Path(__file__).with_name("disturbed.c")
 
 
-def faults(folder: Path) -> list[str]:
-    """Every way in which the ledger and what anybody can see contradict each other."""
+def faults(folder: Path, prices: Mapping[str, Fraction | int] = PRICES) -> list[str]:
+    """Every way in which the ledger and what anybody can see contradict each other; `prices` has every release."""
     out, book = folder / "out", folder / "ledger.db"
     visible = [path for path in out.iterdir() if not path.name.startswith(".")] if out.exists() else []
     if not book.exists():
@@ -52,9 +52,9 @@ def faults(folder: Path) -> list[str]:
         elif path.name == ANCHORS:
             there = {entry.hash for entry in entries}
             found += [f"the ledger lacks {each}" for each in AnchorFile(path).anchors() if each.hash not in there]
-        elif path.name not in PRICES:
+        elif path.name not in prices:
             found.append(f"{path.name} is visible, and nobody asked for it")
-        elif paid.get(path.name) != PRICES[path.name]:
+        elif paid.get(path.name) != prices[path.name]:
             found.append(f"{path.name} is visible, and {paid.get(path.name)} was paid for it")
         elif hashed(path) != fixed.get(path.name):
             found.append(f"{path.name} is visible, and is not what the ledger fixed")

@@ -136,7 +136,9 @@ def test_a_charge_uses_an_index_for_every_look(where: str) -> None:
     assert len(looks) == 6, "two of them for the anchor"
     assert all("LIMIT" in sql for sql, _ in looks)
     # The last line of all is the end of the primary key: SQLite calls that walk, which stops at once, a scan.
-    assert all("INDEX" in plan.upper() or "PRIMARY KEY" in plan or plan.endswith("'SCAN discreet_ledger')]") for plan in plans), plans
+    indexed = ("INDEX", "PRIMARY KEY")
+    for plan in plans:
+        assert any(word in plan.upper() for word in indexed) or plan.endswith("'SCAN discreet_ledger')]"), plan
 
 
 @pytest.mark.postgres

@@ -161,7 +161,15 @@ def _idle(kind: str, chance: Random) -> Any:
     raise ValueError(kind)
 
 
-ODD_NUMBERS = {"nan": nan, "inf": inf, "-inf": -inf, "1e308": 1e308, "1e308 clipped": 1e308, "negative": -1, "negative zero": -0.0}
+ODD_NUMBERS = {
+    "nan": nan,
+    "inf": inf,
+    "-inf": -inf,
+    "1e308": 1e308,
+    "1e308 clipped": 1e308,
+    "negative": -1,
+    "negative zero": -0.0,
+}
 
 
 def _made_odd(found: Data, world: World, odd: Odd) -> Data:
@@ -255,7 +263,9 @@ def unmet(world: World) -> bool:
     for row in listed:
         for levels in world.hierarchies:
             row |= parents(world, levels.name, row[levels.finest])
-    asked = [(name, code) for each in world.releases for name, codes in each.option("where", {}).items() for code in codes]
+    asked = [
+        (name, code) for each in world.releases for name, codes in each.option("where", {}).items() for code in codes
+    ]
     return any(name in world.places and code not in {row[name] for row in listed} for name, code in asked)
 
 

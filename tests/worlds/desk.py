@@ -6,7 +6,6 @@ import asyncio
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -115,7 +114,9 @@ async def _visited(app: Any, world: World) -> dict[str, Ended]:
         plan = planning.get(here.store, name)
         found["submitted"] = Ended("submit", 0, plan.text)
         await ask("GET", f"/plans/{name}/plan.toml")
-        planning.decide(here.desk, here.store, name, Person(local_name(), "local", "x"), verdict="approved", seen=plan.digest)
+        planning.decide(
+            here.desk, here.store, name, Person(local_name(), "local", "x"), verdict="approved", seen=plan.digest
+        )
         text = plan.text.encode()
         (here.desk.runs / "one.jsonl").touch()
         code = worker.main(here.desk.plan_file(name), here.desk.runs, "one", digest(text), 1, text)
@@ -136,13 +137,14 @@ def _filled(form: Form, world: World, release: Release) -> Iterator[tuple[str, s
     where = options.pop("where", {})
     plain = {f"{r}name": release.name, f"{r}kind": release.kind, f"{r}epsilon": release.epsilon}
     plain |= {f"unit-{key}": str(value) for key, value in world.unit if key != "substitution"}
-    plain |= {f"{r}{key}": str(options[key]) for key in ("level", "scale_share", "round_to", "mechanism", "of", "stratum") if key in options}
+    said = ("level", "scale_share", "round_to", "mechanism", "of", "stratum")
+    plain |= {f"{r}{key}": str(options[key]) for key in said if key in options}
     if where:
         from worlds.plan import toml
 
         plain[f"{r}where"] = "\n".join(f"{name}: {', '.join(map(toml, codes))}" for name, codes in where.items())
     if release.kind in ("counts", "sums"):
-        plain[f"{r}tables"] = "\n".join(", ".join(by) or " " for by in release.tables)
+        plain[f"{r}tables"] = "\n".join(", ".join(by) or "*" for by in release.tables)
     for name, value in form.fields:
         if name not in plain and name != f"{r}by":
             yield name, value

@@ -86,7 +86,8 @@ def _cell(value: Any) -> str:
 
 def _sqlite(table: pa.Table, path: Path, name: str) -> None:
     kinds = {column: _affinity(table.schema.field(column).type) for column in table.column_names}
-    table = table.cast(pa.schema([(c, pa.string() if pa.types.is_boolean(t) else t) for c, t in zip(table.column_names, table.schema.types, strict=True)]))
+    kept = [(c, pa.string() if pa.types.is_boolean(t) else t) for c, t in zip(kinds, table.schema.types, strict=True)]
+    table = table.cast(pa.schema(kept))
     named = {column: '"' + column.replace('"', '""') + '"' for column in table.column_names}
     with sqlite3.connect(path) as base:
         base.execute(f'CREATE TABLE "{name}" ({", ".join(f"{named[c]} {kinds[c]}" for c in kinds)})')

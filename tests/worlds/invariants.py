@@ -25,6 +25,7 @@ def broken(walk: Walk) -> Iterator[str]:
     """Every promise that did not hold, in words."""
     yield from _ends(walk)
     yield from _told(walk)
+    yield from walk.contradictions
     yield from _beside_an_odd_row(walk)
     yield from _at_the_desk(walk)
     if "run" in walk.ended:
@@ -53,7 +54,7 @@ def _told(walk: Walk) -> Iterator[str]:
             yield f"{name}: tells a confidential value\n{ended.said[-2000:]}"
     for path in sorted(walk.folder.rglob("*")):
         inside = path.relative_to(walk.folder)
-        if path.is_file() and "data" not in inside.parts:
+        if path.is_file() and "data" not in inside.parts and "damaged" not in inside.parts[0]:
             for part, text in _texts(path):
                 if any(mark in text for mark in TOLD):
                     yield f"{inside} {part}: holds a confidential value"
@@ -116,6 +117,8 @@ def _afterwards(walk: Walk) -> Iterator[str]:
             yield f"{name} ended with {walk.ended[name].code}\n{walk.ended[name].said[-2500:]}"
     if "WRONG" in walk.ended["verify"].said:
         yield f"verify calls a genuine release wrong\n{walk.ended['verify'].said[-2500:]}"
+    if walk.forgery and (walk.ended["forged"].code != 1 or "WRONG" not in walk.ended["forged"].said):
+        yield f"verify does not find {walk.forgery} ({walk.ended['forged'].code})\n{walk.ended['forged'].said[-2500:]}"
     left = {path.name for path in (walk.folder / "out").iterdir()}
     expected = {release.name for release in walk.world.releases} | {"report.html", "bundle.zip"}
     if left != expected:
@@ -139,9 +142,8 @@ def _tables(walk: Walk, release: Release, place: Path) -> Iterator[str]:
             continue
         yield from _covered(release, by, names, rows, [cells[key] for key in keys], number)
         basic, shown = rows_of(named[0], "basic", walk.world.formats)
-        if [tuple(row[basic.index(name)] for name in by) for row in shown] != keys:
-            if not walk.world.labels:
-                yield f"{release.name} {by}: the forms have other cells"
+        if not walk.world.labels and [tuple(row[basic.index(name)] for name in by) for row in shown] != keys:
+            yield f"{release.name} {by}: the forms have other cells"
         for form in ("basic", "research"):
             yield from _same(named[0], form)
         yield from _in_the_report(walk, by, basic, shown, place)
@@ -151,13 +153,15 @@ FEW = 8
 """Rows of which a report shows every one."""
 
 
-def _in_the_report(walk: Walk, by: tuple[str, ...], names: list[str], rows: list[list[str]], place: Path) -> Iterator[str]:
+def _in_the_report(
+    walk: Walk, by: tuple[str, ...], names: list[str], rows: list[list[str]], place: Path
+) -> Iterator[str]:
     """A small table of one kind of workers is in the report as it is in the basic form."""
     kinds = [each.name for each in walk.world.kinds if each.name in by]
     apart = [name for name in by if name not in kinds]
     alone = all(len({row[names.index(name)] for row in rows}) == 1 for name in kinds)
     page = place.parent / "report.html"
-    if len(apart) != 1 or not alone or len(rows) > FEW or not page.is_file():
+    if walk.world.labels or len(apart) != 1 or not alone or len(rows) > FEW or not page.is_file():
         return
     told = page.read_text(encoding="utf-8")
     for row in rows:
@@ -255,7 +259,7 @@ def _published(walk: Walk) -> Iterator[str]:
     for table in described["tables"]:
         if not (place / table["url"]).is_file():
             yield f"published: {table['url']} is described and is not there"
-    tables = [path for path in sorted(place.glob("*.parquet"))]
+    tables = sorted(place.glob("*.parquet"))
     if len(tables) != sum(len(each.tables) for each in walk.world.releases):
         yield f"published: {len(tables)} tables"
     for path in tables:
@@ -279,7 +283,7 @@ def _beside_an_odd_row(walk: Walk) -> Iterator[str]:
 
 def _in_memory(walk: Walk) -> Iterator[str]:
     """The same rows in frames of every kind give the same rehearsal."""
-    told = {kind: said for kind, said in walk.frames.items()}
+    told = walk.frames
     if len({*told.values()}) > 1:
         yield "frames differ: " + "; ".join(f"{kind}: {said[:300]}" for kind, said in told.items())
 
@@ -292,7 +296,7 @@ def _at_the_desk(walk: Walk) -> Iterator[str]:
     submitted, run = desk.get("desk: submitted"), desk.get("desk: run")
     if submitted is None or submitted.code:
         yield f"the desk refuses what check takes\n{[*desk.values()][-1].said[-3000:]}"
-    elif run is None or run.code != walk.ended["run"].code and run.code != 1:
+    elif run is None or (run.code != walk.ended["run"].code and run.code != 1):
         yield f"the desk's run ended with {run and run.code}\n{run and run.said[-1500:]}"
     elif run.code == 0:
         first = walk.world.releases[0]

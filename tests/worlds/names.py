@@ -16,7 +16,20 @@ LEGAL = (
 )
 """Names that a schema takes; each is a column of many engines, files and pages."""
 
-ILLEGAL = ("a.b", "sector.", "a`b", "count", "Lower", "__x", "x" * 101, "a\u200bb", "tab\tname", "*", "QUALITY", "\u202eb")
+ILLEGAL = (
+    "a.b",
+    "sector.",
+    "a`b",
+    "count",
+    "Lower",
+    "__x",
+    "x" * 101,
+    "a\u200bb",
+    "tab\tname",
+    "*",
+    "QUALITY",
+    "\u202eb",
+)
 """Names that a schema refuses, before any row is read."""
 
 

@@ -180,6 +180,11 @@ def desk_settings(world: World) -> str:
     lines += [f"allow_multiple = {toml(world.declared)}"] * (world.declared is not False)
     lines += [f"period = {toml(world.period)}"] * bool(world.period)
     lines += ['sizes = "sizes.csv"'] * bool(world.public)
-    lines += ['dataset = "jobs"', f"unit = {toml(dict(world.unit))}", "unit_fixed = false", f"epsilon = {toml(world.budget)}"]
+    lines += [
+        'dataset = "jobs"',
+        f"unit = {toml(dict(world.unit))}",
+        "unit_fixed = false",
+        f"epsilon = {toml(world.budget)}",
+    ]
     lines += ["[source.schema]", *_roles(world), *_more_roles(world, "source.schema."), *_levels(world, "source.")]
     return "\n".join(lines) + "\n"

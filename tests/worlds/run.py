@@ -1,6 +1,6 @@
 """Thousands of worlds: the whole way of each, the seed printed, what breaks kept.
 
-    python tests/worlds/run.py --worlds 2000 [--minutes 60] [--seed 7] [--only 12] [--out out/fuzz]
+python tests/worlds/run.py --worlds 2000 [--minutes 60] [--seed 7] [--only 12] [--out out/fuzz]
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run so many worlds, or for so long, and tell what was found."""
     from worlds.shrink import shrunk
-    from worlds.way import faults
+    from worlds.way import COUNTED, faults
     from worlds.world import drawn
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     print(f"seed {asked.seed}", flush=True)
     begun, tried, found = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
-        os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = folder
+        os.environ["XDG_STATE_HOME"] = folder
+        os.environ["XDG_CACHE_HOME"] = str(asked.out.resolve() / "cache")  # tables of noise take seconds each
         for number in [asked.only] if asked.only is not None else range(asked.worlds):
             if time.monotonic() - begun > 60 * asked.minutes:
                 break
@@ -47,16 +48,23 @@ def main(arguments: Sequence[str]) -> int:
                 found += 1
                 print(f"{world.seed}: {'; '.join(each.splitlines()[0] for each in broken)[:300]}", flush=True)
                 if asked.shrink:
-                    print(shrunk(world, lambda plainer: _alike(broken, faults(plainer))).script, flush=True)
+                    print(
+                        shrunk(world, lambda plainer, broken=broken: _alike(broken, faults(plainer))).script, flush=True
+                    )
                 if asked.stop:
                     break
+    for what, many in sorted(COUNTED.items()):
+        print(f"{many:>8,}  {what}")
     print(f"{tried:,} worlds in {time.monotonic() - begun:,.0f} s, {found} with faults")
     return int(found > 0)
 
 
 def _alike(one: list[str], other: list[str]) -> bool:
     """Whether two worlds have a fault in common, by what is said of it first."""
-    return bool({each.partition(":")[0].splitlines()[0] for each in one} & {each.partition(":")[0].splitlines()[0] for each in other})
+    return bool(
+        {each.partition(":")[0].splitlines()[0] for each in one}
+        & {each.partition(":")[0].splitlines()[0] for each in other}
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from worlds.world import Odd, Release, World
 KEPT = ("seed", "rows")
 """What says where a world is from and which rows it has."""
 
-OFF = {"publishes": False, "desk": False, "memory": False, "command": False}
+OFF = {"publishes": False, "desk": False, "memory": False, "command": False, "forged": False, "damaged": False}
 """Doors that a plainer world does not go through."""
 
 

@@ -9,9 +9,11 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 
 from worlds.data import Data, unmet
 from worlds.plan import prepared, source
@@ -29,6 +31,13 @@ class Ended:
     said: str
 
 
+SEVERAL = ("twice", "torn", "no rows", "outside")
+"""What makes a row odd in more than one way, or not the same way elsewhere."""
+
+COUNTED: Counter[str] = Counter()
+"""What became of worlds, for who runs many."""
+
+
 @dataclass
 class Walk:
     """What became of a world.
@@ -36,6 +45,8 @@ class Walk:
     Attributes
     ----------
     ended : each step by its name.
+    forgery : what was changed in a copy of the bundle.
+    contradictions : what the ledger and the files said against each other after an accident.
     frames : what a rehearsal in Python gave, by the kind of frame.
     """
 
@@ -44,6 +55,8 @@ class Walk:
     data: Data
     ended: dict[str, Ended] = field(default_factory=dict)
     frames: dict[str, str] = field(default_factory=dict)
+    forgery: str = ""
+    contradictions: list[str] = field(default_factory=list)
 
     def step(self, name: str, *arguments: object) -> Ended:
         """Carry a command out in the world's folder, and keep how it ended."""
@@ -101,7 +114,8 @@ def _checked(path: Path, *, owner: bool) -> Ended:
             found = check(read_plan(path))
             said, code = [str(fault) for fault in (*found.faults, *found.missing)], 2 * bool(found.faults)
             notes = owner_notes(found.file) if owner and not said else []
-            return Ended(f"check {path.name}", 2 if any(isinstance(n, OwnerRefusal) for n in notes) else code, "\n".join([*said, *notes]))
+            code = 2 if any(isinstance(note, OwnerRefusal) for note in notes) else code
+            return Ended(f"check {path.name}", code, "\n".join([*said, *notes]))
         except DiscreetError as error:
             return Ended(f"check {path.name}", 2, str(error))
         except Exception:
@@ -117,6 +131,10 @@ def walked(world: World, folder: Path) -> Walk:
         walk.check("check new", "new.toml")
     walk.check("check", "plan.toml")
     walk.check("owner", "plan.toml")
+    if world.accidents and walk.ended["check"].code == 0:
+        from worlds.accidents import happened
+
+        walk.contradictions = happened(walk)
     if walk.step("run", "run", "plan.toml").code == 0:
         after(walk)
     if world.desk:
@@ -125,6 +143,10 @@ def walked(world: World, folder: Path) -> Walk:
         walk.ended |= {f"desk: {name}": ended for name, ended in opened(walk).items()}
     if world.odd:
         _beside(walk)
+    if world.damaged:
+        from worlds.damage import tried
+
+        tried(walk)
     if world.memory and not world.refused and not world.misnamed:
         from worlds.session import rehearsed
 
@@ -145,7 +167,7 @@ def _beside(walk: Walk) -> None:
             beside = Walk(world, folder, walk.data)
             beside.check("check", "plan.toml")
             walk.ended["check beside"] = beside.ended["check"]
-        elif walk.ended["run"].code == 2 and walk.ended["check"].code == 0 and not unmet(walk.world) and walk.world.odd[0].column:
+        elif walk.ended["run"].code == 2 and _alone_odd(walk):
             walk.ended["run beside"] = call(folder, "run", "plan.toml")
 
 
@@ -155,11 +177,22 @@ def after(walk: Walk) -> None:
     walk.step("verify", "verify", "out/bundle.zip", "--ledger", "ledger.db")
     walk.step("ledger", "ledger", "verify", "ledger.db")
     walk.step("show", "ledger", "show", "ledger.db")
+    if walk.world.forged:
+        from worlds.forged import forge
+
+        walk.forgery, _ = forge(walk.folder / "out" / "bundle.zip", walk.folder / "forged.zip", Random(walk.world.rows))
+        walk.step("forged", "verify", "forged.zip", "--ledger", "ledger.db")
     if walk.world.publishes:
         period = ["--period", walk.world.period or "2026-Q1"]
         walk.step("publish", "publish", "out", "--out", "published", "--formats", FORMATS, *period)
         walk.step("site", "site", "out", "--out", "site")
         walk.step("synthesize", "synthesize", "out", "--out", "jobs-synthetic.parquet")
+
+
+def _alone_odd(walk: Walk) -> bool:
+    """Whether a run was refused for nothing but what is odd, which is the same in another row."""
+    same = walk.world.odd[0].what not in SEVERAL
+    return same and walk.ended["check"].code == 0 and not unmet(walk.world)
 
 
 @contextlib.contextmanager
@@ -177,6 +210,7 @@ def faults(world: World, *, keep: Path | None = None) -> list[str]:
         try:
             walk = walked(world, folder)
             found = [*invariants.broken(walk)]
+            COUNTED.update(_counted(walk))
         except Exception:
             found, walk = [f"the walk itself: {traceback.format_exc()}"], None
         if found and keep is not None:
@@ -188,6 +222,20 @@ def faults(world: World, *, keep: Path | None = None) -> list[str]:
                 said = (f"$ {e.command}\n[{e.code}]\n{e.said}\n" for e in walk.ended.values())
                 (keep / "said.txt").write_text("\n".join(said), encoding="utf-8")
     return found
+
+
+def _counted(walk: Walk) -> Iterator[str]:
+    yield "released" if walk.released else "refused"
+    if "verify" in walk.ended:
+        yield f"genuine bundles: verify ended with {walk.ended['verify'].code}"
+    if walk.forgery:
+        yield f"forged bundles: verify ended with {walk.ended['forged'].code}"
+    yield from (f"accidents: {name}" for name in walk.world.accidents if walk.ended["check"].code == 0)
+    for door, there in (("at the desk", walk.world.desk), ("in memory", bool(walk.frames))):
+        if there:
+            yield door
+    if "publish" in walk.ended:
+        yield "published"
 
 
 def repeat(world: World) -> None:

@@ -97,6 +97,9 @@ class World(Plain):
     publishes : whether what is released is published, too.
     command : whether plans are checked by the command, whose page has advice, or by Python.
     desk, memory : whether the desk is tried, too, and frames in memory.
+    forged : whether a copy of the bundle with one thing changed is verified, too.
+    damaged : whether a plan, a table and a bundle are damaged by chance.
+    accidents : what happens before a run ends well.
     refused : whether the data or names must be refused, as the generator knows.
     """
 
@@ -128,6 +131,9 @@ class World(Plain):
     command: bool = True
     desk: bool = True
     memory: bool = True
+    forged: bool = True
+    damaged: bool = True
+    accidents: tuple[str, ...] = ()
     seed: str = field(default="", compare=False)
 
     @property
@@ -147,7 +153,11 @@ class World(Plain):
     @property
     def misnamed(self) -> bool:
         """Whether a name must be refused."""
-        used = {self.establishment, self.worker, *(each.name for each in (*self.attributes, *self.kinds, *self.amounts))}
+        used = {
+            self.establishment,
+            self.worker,
+            *(each.name for each in (*self.attributes, *self.kinds, *self.amounts)),
+        }
         return bool(used & {*names.ILLEGAL})
 
     def attribute(self, name: str) -> Attribute:
@@ -171,9 +181,28 @@ FRAMES = (
 ALPHAS = ("0.1", "0.07", "1/3", "0.05", "0.2", "0.001", "0.123456789", "3/7", "1", "10")
 EPSILONS = ("2", "1", "4", "0.5", "7/3", "3", "8", "20", "1.23456789", "6", "60")
 LEVELS = ("19/20", "0.999999999", "0.999999999", "0.5", "0.9", "2/3")
-MECHANISMS = ("polynomial", "joint-polynomial", "joint-rings", "ladder", "log-laplace", "smooth-gamma", "staircase", "two-sizes")
+MECHANISMS = (
+    "polynomial",
+    "joint-polynomial",
+    "joint-rings",
+    "ladder",
+    "log-laplace",
+    "smooth-gamma",
+    "staircase",
+    "two-sizes",
+)
 
 
+ACCIDENTS = (
+    "killed",
+    "killed while it draws",
+    "interrupted",
+    "a full disk",
+    "a lock",
+    "a clock",
+    "two at once",
+    "other rows",
+)
 TOGETHER = 50
 """Worlds that share a few numbers, so that their noise is calibrated once."""
 
@@ -232,6 +261,9 @@ def drawn(seed: int, number: int) -> World:
         command=chance.random() < 0.15,
         desk=chance.random() < 0.08,
         memory=chance.random() < 0.25,
+        forged=chance.random() < 0.35,
+        damaged=chance.random() < 0.3,
+        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.06 else (),
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):
@@ -282,10 +314,10 @@ def _levels(chance: Random, attribute: Attribute, called: Iterator[str], name: s
     if how == "prefix":
         digits = depth + chance.randint(1, 3)
         lengths = sorted(chance.sample(range(1, digits), depth), reverse=True)
-        finest = tuple(code for code in codes.some(chance, 6, digits=digits) if code != attribute.name) or ("x" * digits,)
-        above = tuple(
-            Attribute(_letters(called), tuple(sorted({str(code)[:n] for code in finest}))) for n in lengths
+        finest = tuple(code for code in codes.some(chance, 6, digits=digits) if code != attribute.name) or (
+            "x" * digits,
         )
+        above = tuple(Attribute(_letters(called), tuple(sorted({str(code)[:n] for code in finest}))) for n in lengths)
         return Attribute(attribute.name, finest), Levels(name, attribute.name, above, how, (digits, *lengths))
     finest, above = codes.some(chance, 6, text=True), ()
     for _ in range(depth):
@@ -347,7 +379,9 @@ def _release(
 ) -> Release:
     unit = dict(world.unit)
     whole = unit["kind"] == "establishments"
-    amount = chance.choice(world.amounts) if world.amounts and chance.random() < 0.5 and (whole or not sensible) else None
+    amount = (
+        chance.choice(world.amounts) if world.amounts and chance.random() < 0.5 and (whole or not sensible) else None
+    )
     several = chance.random() < 0.4
     everything = [*world.places, *(each.name for each in world.kinds)]
     add_up = several and chance.random() < 0.4
@@ -406,7 +440,9 @@ def present(world: World) -> dict[str, list[Code]]:
             whole |= parents(world, levels.name, whole[levels.finest])
         for name in world.places:
             codes = found.setdefault(name, [])
-            if not any(code is whole[name] or (code == whole[name] and type(code) is type(whole[name])) for code in codes):
+            if not any(
+                code is whole[name] or (code == whole[name] and type(code) is type(whole[name])) for code in codes
+            ):
                 codes.append(whole[name])
     return found
 
@@ -424,7 +460,9 @@ def _odd(chance: Random, world: World) -> Odd:
         found += [Odd(what, each.name) for what in ("null", "negative", "negative zero", "nan", "inf", "-inf")]
         clipped = " clipped" if each.beyond == "clip" else ""
         found += [Odd(what + clipped, each.name) for what in ("beyond", "1e308")]
-    found += [Odd(what, name) for name, kind in world.idle for what in ("idle null", "idle nan")[: 1 + (kind == "number")]]
+    found += [
+        Odd(what, name) for name, kind in world.idle for what in ("idle null", "idle nan")[: 1 + (kind == "number")]
+    ]
     return chance.choice(found)
 
 

@@ -57,6 +57,9 @@ TICKED = {"add_up", "establishments", "substitution"}
 EMPTY = {"by", "shrink"}
 """Lists that say something without a member: one total; groups of all cells together."""
 
+TOTAL = "*"
+"""The line of a table without attributes, which is one total; no attribute has this name."""
+
 LONGEST, FILTER = 2_000, 20_000
 """Characters of one field, and of a filter."""
 
@@ -228,12 +231,15 @@ def _value(form: FormData, name: str, key: str, schema: Schema | None = None) ->
         return filters.read(_text(form, name, most=FILTER), schema)
     if key == "tables":
         lines = _text(form, name).replace(";", "\n").splitlines()
-        return [_parts(line) for line in lines if line.strip()]
+        return [[] if line.strip() == TOTAL else _parts(line) for line in lines if line.strip()]
     if key in LISTS:
         given = [str(value) for value in form.getlist(name)]
         if key == "shrink":
             return [value for value in given if value] if given else None
-        return given if len(given) > 1 else _parts(given[0] if given else "")
+        whole = len(given) > 1 or (
+            schema is not None and {*given} <= {*schema.workplace_attributes, *schema.worker_attributes}
+        )
+        return given if whole else _parts(given[0] if given else "")
     text = _text(form, name)
     return int(text) if key in WHOLE and re.fullmatch(r"\d{1,9}", text) else text
 

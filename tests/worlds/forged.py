@@ -1,0 +1,124 @@
+"""A genuine bundle with one thing changed: a number, an end, a label, a file, a line of the ledger.
+
+The forger has one of three skills: changes the file alone, or the bundle's list of hashes too, or seals every line of
+the ledger again. The last one is asked for by its files; the agency's ledger, which is given in half of the cases and
+wherever nothing else can tell, has the lines as they were.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+
+from discreet.archive.packing import as_json, pack
+from forging import Files, resealed, unpacked
+
+SKILLS = ("the file", "the list", "the ledger")
+
+
+def forge(bundle: Path, to: Path, chance: Random) -> tuple[str, bool]:
+    """Write a bundle with one thing changed; what it is, and whether only the agency's ledger can tell."""
+    files = unpacked(bundle)
+    before = dict(files)
+    what = chance.choice([*CHANGES])
+    skill = chance.choice(SKILLS)
+    hidden = CHANGES[what](files, chance)
+    if files == before:
+        what, hidden = "a line", _line(files, chance)
+    if skill == "the ledger":
+        resealed(files)
+    if skill != "the file":
+        about = json.loads(files["bundle.json"])
+        about["files"] = {
+            name: sha256(content).hexdigest() for name, content in files.items() if name in about["files"]
+        }
+        files["bundle.json"] = as_json(about)
+    pack(to, files, files.__getitem__)
+    return f"{what}, with {skill}", hidden and skill == "the ledger"
+
+
+def _tables(files: Files, form: str) -> list[str]:
+    return sorted(name for name in files if name.endswith(f"/{form}.csv") or name == f"{form}.csv")
+
+
+def _cell(form: str, column: str, change: Callable[[str, Random], str]) -> Callable[[Files, Random], bool]:
+    """A forgery of one cell of a CSV file, whose Parquet file still has what was drawn."""
+
+    def forge(files: Files, chance: Random) -> bool:
+        named = _tables(files, form)
+        if not named:
+            return False
+        name = chance.choice(named)
+        head, *rows = csv.reader(io.StringIO(files[name].decode("utf-8-sig")))
+        found = [i for i, each in enumerate(head) if (each == column if column else i < head.index("lower") - 1)]
+        found = [(row, i) for row in rows for i in found if row[i] != ""]
+        if not found:
+            return False
+        row, i = chance.choice(found)
+        old = row[i]
+        row[i] = change(old, chance)
+        text = files[name].decode("utf-8-sig")
+        whole = io.StringIO()
+        quoted = text.startswith('"')
+        writer = csv.writer(whole, quoting=csv.QUOTE_NONNUMERIC if quoted else csv.QUOTE_MINIMAL, lineterminator="\n")
+        writer.writerows([head, *rows])
+        files[name] = whole.getvalue().encode()
+        return name.replace(".csv", ".parquet") not in files and form == "research"
+
+    return forge
+
+
+def _more(old: str, chance: Random) -> str:
+    number = float(old)
+    return str(int(number) + chance.choice((1, -1, 5, 100))) if number.is_integer() else str(number + 1)
+
+
+def _exchanged(files: Files, chance: Random) -> bool:
+    """Two files of releases stand in each other's places."""
+    named = sorted(name for name in files if "/" in name and not name.endswith("release.json"))
+    one, other = chance.choice(named), chance.choice(named)
+    if files[one] != files[other]:
+        files[one], files[other] = files[other], files[one]
+    return False
+
+
+def _line(files: Files, chance: Random) -> bool:
+    """A line of the ledger says something else: another amount, another day, another release."""
+    book = json.loads(files["ledger.json"])
+    row = chance.choice(book["lines"])
+    what = chance.choice(("at", "payload", "gone"))
+    if what == "at":
+        row["at"] = "2001-01-01T00:00:00.000000Z" if "at" in row else row.setdefault("at", "2001")
+    elif what == "payload":
+        payload = json.loads(row["payload"])
+        payload["note"] = "somebody was here"
+        row["payload"] = json.dumps(payload)
+    else:
+        book["lines"].remove(row)
+    files["ledger.json"] = as_json(book)
+    return True
+
+
+def _report(files: Files, chance: Random) -> bool:
+    files["report.html"] = files["report.html"].replace(b"</p>", b" indeed</p>", 1)
+    return False
+
+
+CHANGES: dict[str, Callable[[Files, Random], bool]] = {
+    "a count": _cell("research", "count", _more),
+    "a shown count": _cell("basic", "count", _more),
+    "a sum": _cell("research", "sum", _more),
+    "an end": _cell("research", "upper", _more),
+    "a lower end": _cell("basic", "lower", _more),
+    "a label": _cell("research", "", lambda old, chance: old + "x"),
+    "a shown label": _cell("basic", "", lambda old, chance: "x" + old),
+    "a flag": _cell("basic", "quality", lambda old, chance: "good" if old != "good" else "poor"),
+    "a file": _exchanged,
+    "a line": _line,
+}
+"""What is changed; each says whether the rest of the bundle still agrees with it."""

@@ -68,13 +68,15 @@ class DeskAnchors:
         return self._read("SELECT ledger, line, max(seq) FROM anchor GROUP BY ledger, dataset")
 
     def keep(self, anchors: Sequence[Anchor]) -> None:
+        if not self._served():
+            return
         rows = [(each.ledger, each.seq, each.hash, each.dataset, each.written()) for each in anchors]
         insert = "INSERT OR IGNORE INTO anchor (ledger, seq, hash, dataset, line) VALUES (?, ?, ?, ?, ?)"
         with self._connected() as connection, connection:
             connection.executemany(insert, rows)
 
     def _read(self, query: str) -> list[Anchor]:
-        if not self.database.exists():  # a desk that was never served
+        if not self._served():
             return []
         with self._connected() as connection:
             try:
@@ -85,6 +87,9 @@ class DeskAnchors:
                     "What the ledger had is not known, so nothing was spent.",
                     "Start the desk of this version, or bring its database back.",
                 ) from None
+
+    def _served(self) -> bool:
+        return self.database.exists()
 
     def _connected(self) -> Any:
         return closing(sqlite3.connect(self.database, timeout=30))

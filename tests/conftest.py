@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 TOGETHER = ("tests/engines", "tests/ledger")  # each shares a server: Spark, PostgreSQL
 LONGEST = (

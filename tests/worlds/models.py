@@ -982,7 +982,7 @@ def _same_counts(one: Any, other: Any, kind: str, *, rename: Callable[[str], str
 
 def ask(world: World, data: Any = None, **more: Any) -> Any:
     public = [name for name in world.used if name != world.response]
-    asked = {"public": public, "seed": 1, **world.asked, **more}
+    asked = {"public": public, "seed": world.seed, **world.asked, **more}
     return answer(lambda: dc.release_mixed(world.formula, arrow(world.columns) if data is None else data, **asked))
 
 

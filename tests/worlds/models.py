@@ -418,7 +418,7 @@ def _private(rng: np.random.Generator) -> World:
         random = _one(rng, [(), (Term((table.groups[0],)),)])
     world = World("private", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked, 0, lags)
     numbers = [name for name in world.used[1:] if isinstance(columns[name][0], float)]
-    if numbers and rng.random() < 0.06:
+    if numbers and rng.random() < 0.15:
         columns[_one(rng, numbers)][int(rng.integers(rows))] = _one(rng, [None, math.nan, math.inf, -math.inf])
     return world
 

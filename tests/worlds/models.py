@@ -418,7 +418,7 @@ def _private(rng: np.random.Generator) -> World:
         random = _one(rng, [(), (Term((table.groups[0],)),)])
     world = World("private", columns, table.response, _fixed(table), random, bool(rng.random() < 0.9), asked, 0, lags)
     numbers = [name for name in world.used[1:] if isinstance(columns[name][0], float)]
-    if numbers and rng.random() < 0.06:
+    if numbers and rng.random() < 0.15:
         columns[_one(rng, numbers)][int(rng.integers(rows))] = _one(rng, [None, math.nan, math.inf, -math.inf])
     return world
 
@@ -982,7 +982,7 @@ def _same_counts(one: Any, other: Any, kind: str, *, rename: Callable[[str], str
 
 def ask(world: World, data: Any = None, **more: Any) -> Any:
     public = [name for name in world.used if name != world.response]
-    asked = {"public": public, "seed": 1, **world.asked, **more}
+    asked = {"public": public, "seed": world.seed, **world.asked, **more}
     return answer(lambda: dc.release_mixed(world.formula, arrow(world.columns) if data is None else data, **asked))
 
 

@@ -176,6 +176,20 @@ def test_a_fit_without_a_residual_says_so() -> None:
     assert fit.solution.is_exact and len(fit.notes) == 1
 
 
+def test_counts_are_fitted_without_fixed_columns() -> None:
+    """Red before: a ValueError. The log-likelihood is glmer's."""
+    with pytest.warns(MixedWarning):
+        fit = dc.mixed("k ~ 0 + (1 | g)", rows(k=np.arange(40) % 3), family="poisson")
+    assert fit.names == () and fit.loglik == pytest.approx(-49.01091, abs=1e-5)
+
+
+def test_a_far_response_without_an_intercept_says_what_rounding_does() -> None:
+    """Red before: a criterion that was off by 0.15, and no word."""
+    with pytest.warns(MixedWarning):
+        fit = dc.mixed("y ~ 0 + x + (1 | g)", rows(x=np.full(40, 3.0), y=1e6 + np.sin(np.arange(40))))
+    assert fit.solution.doubt > 0.1 and any("digits" in note for note in fit.notes)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv", "lazy"])
 def test_a_column_that_is_zero_in_a_level_has_no_coefficient_there(kind: str, tmp_path: Path) -> None:
     """Sums about a mean leave rounding. Red before: from files, coefficients of -36 and criteria 80 to 130 too low."""

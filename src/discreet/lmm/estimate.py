@@ -106,6 +106,9 @@ def mixed(
     fitted: Fitted | None = None
     if law is None:
         solution = solve(statistics, reml=reml, progress=part(progress, 0.2, 1.0))
+        squares = statistics.yy if isinstance(statistics, Moments) else float(statistics.joint[-1, -1])
+        if not design.layout.spans_constant:
+            solution = replace(solution, far=10 * float(np.finfo(float).eps) * squares / solution.sigma2)
     else:
         assert rows is not None
         parts = law.parts(cells, rows, design, kept)
@@ -333,7 +336,8 @@ def _notes(solution: Solution, dropped: tuple[str, ...], design: Design) -> tupl
         )
     if solution.doubt > DOUBT:
         notes.append(
-            "random effects are so far above the residual that squares lose digits: the criterion is known to about "
-            f"{solution.doubt:.1g}, and a small variance beside a large one is uncertain"
+            "random effects, or without an intercept the response, are so far above the residual that squares lose "
+            f"digits: the criterion is known to about {solution.doubt:.1g}, and a small variance beside a large one is "
+            "uncertain"
         )
     return tuple(notes)

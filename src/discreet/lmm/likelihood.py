@@ -241,6 +241,8 @@ def _with_effects(problem: Problem, curve: Vector, theta: Vector, root: Matrix) 
     effects, is for what rounding leaves nothing of.
     """
     X, T = problem.X, problem.pattern.triangles(theta)
+    if not X.shape[1]:
+        return root
     try:
         factor = problem.factor(problem.gram(curve), T)
         met = np.stack([problem.gathered(T, curve * column) for column in X.T], axis=1)

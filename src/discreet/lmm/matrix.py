@@ -23,7 +23,7 @@ def dense(rows: ModelRows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
     widths = [piece.width(levels) for piece in pieces]
     X = np.zeros((rows.count, sum(widths)))
     every = np.arange(rows.count)
-    for piece, start in zip(pieces, np.cumsum([0, *widths[:-1]]), strict=True):
+    for piece, start in zip(pieces, np.cumsum([0, *widths])[:-1], strict=True):
         if not piece.coded:
             X[:, start] = rows.evaluate(piece.monomial)
             continue

@@ -48,6 +48,7 @@ class Solution:
     effects : per random term, EBLUPs, shape (levels, q).
     evaluations : how often the criterion was computed; 0 where Newton's method ran instead.
     eliminated : the factored system of a general model, None for one random intercept.
+    far : what the response's distance from zero may move the criterion by.
     """
 
     criterion: float
@@ -58,6 +59,7 @@ class Solution:
     effects: tuple[Matrix, ...]
     evaluations: int
     eliminated: Eliminated | None
+    far: float = 0.0
 
     @property
     def theta(self) -> Vector:
@@ -66,10 +68,14 @@ class Solution:
 
     @property
     def doubt(self) -> float:
-        """About how far rounding may move the criterion: effects far above the residual cost digits of its squares."""
+        """About how far rounding may move the criterion: effects far above the residual cost digits of its squares.
+
+        So does a response far from zero in a model without an intercept, by `far`.
+        """
         triangles = self.eliminated.triangles if self.eliminated else ()
         steepest = max((float(np.abs(T).max()) for T in triangles), default=0.0)
-        return 10 * float(np.finfo(float).eps) * steepest**2 * (self.eliminated.gram.rows if self.eliminated else 0.0)
+        steep = 10 * float(np.finfo(float).eps) * steepest**2 * (self.eliminated.gram.rows if self.eliminated else 0.0)
+        return steep + self.far
 
     @property
     def is_exact(self) -> bool:

@@ -206,7 +206,7 @@ ACCIDENTS = (
     "two at once",
     "other rows",
 )
-TOGETHER = 50
+TOGETHER = 100
 """Worlds that share a few numbers, so that their noise is calibrated once."""
 
 
@@ -260,13 +260,13 @@ def drawn(seed: int, number: int) -> World:
         period=chance.choice(("", "", "", "2026", "2026-Q1", "2026-07")),
         formats=chance.choice((("csv", "parquet"), ("csv", "parquet"), ("csv",), ("parquet",), ("parquet", "xlsx"))),
         public=chance.choice(("", "", "sizes", "at_most", "at_most partial")) if attributes else "",
-        publishes=chance.random() < 0.3,
-        command=chance.random() < 0.15,
-        desk=chance.random() < 0.08,
-        memory=chance.random() < 0.25,
-        forged=chance.random() < 0.35,
-        damaged=chance.random() < 0.3,
-        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.06 else (),
+        publishes=chance.random() < 0.2,
+        command=chance.random() < 0.08,
+        desk=chance.random() < 0.05,
+        memory=chance.random() < 0.15,
+        forged=chance.random() < 0.25,
+        damaged=chance.random() < 0.2,
+        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.03 else (),
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):

@@ -13,7 +13,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta, tzinfo
 from fractions import Fraction
 from functools import cache
@@ -83,7 +83,8 @@ def _killed_drawing(folder: Path, chance: Random) -> Ended:
 
 def _ended(name: str, process: int) -> Ended:
     if not runner().end:
-        os.kill(process, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended since
+            os.kill(process, signal.SIGKILL)
     code, said = runner().wait()
     raised = any(line.startswith("raised: ") for line in said)
     return Ended(name, 3 if raised else 0 if code < 0 else code, "\n".join(said))

@@ -44,6 +44,8 @@ def data(world: World) -> Data:
     chance = Random(world.rows)
     places = [_place(world, chance, e) for e in range(len(world.sizes))]
     rows = [*(_counted if world.counted else _single)(world, chance, places)]
+    if world.quarters:
+        rows = [*_in_quarters(world, chance, rows)]
     for row in rows:
         for name, kind in world.idle:
             row[name] = _idle(kind, chance)
@@ -120,6 +122,15 @@ def _single(world: World, chance: Random, places: Sequence[Row]) -> Iterator[Row
             here.add(worker[world.worker])
             times[worker[world.worker]] += 1
             yield place | worker | {each.name: _amount(each, 1, chance) for each in world.amounts}
+
+
+def _in_quarters(world: World, chance: Random, rows: Sequence[Row]) -> Iterator[Row]:
+    """Each job in some quarters that follow each other; the first row is there in all."""
+    many = len(world.quarters)
+    for number, row in enumerate(rows):
+        begins = chance.randrange(many) if number else 0
+        ends = chance.randint(begins, many - 1) if number else many - 1
+        yield from ({**row, world.time: quarter} for quarter in world.quarters[begins : ends + 1])
 
 
 def _counted(world: World, chance: Random, places: Sequence[Row]) -> Iterator[Row]:
@@ -239,6 +250,21 @@ def truth(world: World, release: Release) -> list[dict[tuple[str, ...], int]]:
                 number = size if of is None else min(round(row[of.name]), of.cap * size)
                 cells[tuple(spelled(row[name]) for name in by)] += number
         found.append(cells)
+    return found
+
+
+def jobs_in(world: World, release: Release, quarter: Any) -> dict[tuple[str, ...], int]:
+    """The jobs of a quarter in every cell of a release of histories."""
+    plain = data(_sound(world))
+    listed = {row[world.establishment]: dict(row) for row in (plain.workplaces or plain.jobs)}
+    for row in listed.values():
+        for levels in world.hierarchies:
+            row |= parents(world, levels.name, row[levels.finest])
+    [by] = release.tables
+    place = {key: tuple(spelled(row[name]) for name in by) for key, row in listed.items()}
+    found = dict.fromkeys(place.values(), 0)
+    for row in plain.jobs:
+        found[place[row[world.establishment]]] += row[world.time] == quarter
     return found
 
 

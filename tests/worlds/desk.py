@@ -146,10 +146,14 @@ def _filled(form: Form, world: World, release: Release) -> Iterator[tuple[str, s
     if release.kind in ("counts", "sums"):
         plain[f"{r}tables"] = "\n".join(", ".join(by) or "*" for by in release.tables)
     for name, value in form.fields:
-        if name not in plain and name != f"{r}by":
+        if name not in plain and name not in (f"{r}by", f"{r}quarter", f"{r}quarters"):
             yield name, value
     yield from plain.items()
-    if release.kind in ("count", "sum"):
+    if release.kind in ("flows", "changes"):
+        yield from (
+            (f"{r}{key}", ", ".join(map(str, options[key]))) for key in ("quarter", "quarters") if key in options
+        )
+    if release.kind in ("count", "sum", "flows", "changes"):
         yield from ((f"{r}by", attribute) for attribute in release.tables[0])
     for key in ("add_up", "establishments"):
         if options.get(key):

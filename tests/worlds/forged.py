@@ -55,7 +55,8 @@ def _cell(form: str, column: str, change: Callable[[str, Random], str]) -> Calla
             return False
         name = chance.choice(named)
         head, *rows = csv.reader(io.StringIO(files[name].decode("utf-8-sig")))
-        found = [i for i, each in enumerate(head) if (each == column if column else i < head.index("lower") - 1)]
+        labels = head.index("lower") - 1 if "lower" in head else 0  # flows have no interval beside their attributes
+        found = [i for i, each in enumerate(head) if (each == column if column else i < labels)]
         found = [(row, i) for row in rows for i in found if row[i] != ""]
         if not found:
             return False

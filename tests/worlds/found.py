@@ -73,6 +73,11 @@ FOUND: dict[str, World] = {
     "synthetic jobs of a release of more than can be drawn ended in a traceback": _world(
         sizes=(2**31,), counted=True, publishes=True
     ),
+    "the desk's page of curves ended in a fault for a source of job histories": _world(
+        Release("moved", "changes", (("place",),), "20", (("quarters", ["b", "a"]),)),
+        quarters=("b", "a", "d"),
+        desk=True,
+    ),
     # those of the issue "Unknown is not zero", so that they stay found
     "two hierarchies that were not declared in the order of the alphabet": _world(
         Release("jobs", tables=(("big", "all"),), epsilon="8"),

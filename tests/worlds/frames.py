@@ -108,7 +108,11 @@ IN_MEMORY: dict[str, Callable[[pa.Table], Any]] = {
     "pandas of Arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": pl.from_arrow,
     "polars, lazy": lambda table: pl.from_arrow(table).lazy(),
-    "NumPy": lambda table: {name: np.asarray(table[name].to_pandas()) for name in table.column_names},
+    "NumPy": lambda table: {
+        name: np.asarray(table[name].to_pandas())
+        for name in table.column_names
+        if table[name].null_count < len(table) or not len(table)  # an array of nothing has no type
+    },
     "lists": lambda table: table.to_pydict(),
     "duckdb": duckdb.from_arrow,
 }

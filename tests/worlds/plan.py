@@ -38,7 +38,13 @@ def _columns(world: World) -> dict[str, list[str]]:
     places = [each.name for each in world.attributes]
     places += [up.name for each in world.hierarchies if each.how == "columns" for up in each.above]
     kinds = [each.name for each in world.kinds]
-    jobs = [world.establishment, world.worker, *(each.name for each in world.amounts), *(n for n, _ in world.idle)]
+    jobs = [
+        world.establishment,
+        world.worker,
+        *([world.time] if world.quarters else []),
+        *(each.name for each in world.amounts),
+        *(n for n, _ in world.idle),
+    ]
     jobs += [] if "workplaces" in world.apart else places
     jobs += [] if "workers" in world.apart else kinds
     turned = world.rows % max(len(jobs), 1)
@@ -59,6 +65,8 @@ def source(world: World) -> tuple[str, list[str]]:
         options += ["--workplaces", named % "listed"]
     if "workers" in world.apart:
         options += ["--workers", named % "people"]
+    if world.quarters:
+        options += ["--quarters", ",".join(map(str, world.quarters)), "--time", world.time]
     if world.declared is True:
         options.append("--allow-multiple")
     elif world.declared:
@@ -118,6 +126,9 @@ def _plan(world: World, places: dict[str, str]) -> Iterator[str]:
         yield f"allow_multiple = {toml(world.declared)}"
     if world.period:
         yield f"period = {toml(world.period)}"
+    if world.quarters:
+        yield f"quarters = {toml(world.quarters)}"
+        yield f"time = {toml(world.time)}"
     yield "[data.schema]"
     yield from _roles(world)
     yield from _more_roles(world, "data.schema.")
@@ -179,6 +190,7 @@ def desk_settings(world: World) -> str:
     lines += [f"workers = {toml(named % 'people')}"] * ("workers" in world.apart)
     lines += [f"allow_multiple = {toml(world.declared)}"] * (world.declared is not False)
     lines += [f"period = {toml(world.period)}"] * bool(world.period)
+    lines += [f"quarters = {toml([*map(str, world.quarters)])}", f"time = {toml(world.time)}"] * bool(world.quarters)
     lines += ['sizes = "sizes.csv"'] * bool(world.public)
     lines += [
         'dataset = "jobs"',

@@ -147,7 +147,7 @@ def walked(world: World, folder: Path) -> Walk:
         from worlds.damage import tried
 
         tried(walk)
-    if world.memory and not world.refused and not world.misnamed:
+    if world.memory and not world.quarters and not world.refused and not world.misnamed:
         from worlds.session import rehearsed
 
         walk.frames |= rehearsed(walk)

@@ -92,6 +92,7 @@ class World(Plain):
     keys : whether keys are text or whole numbers.
     apart : which of workplaces and workers are tables of their own.
     frame : the kind of file.
+    quarters, time : of job histories, all quarters in their order and the column that has them.
     idle : columns that no statistic reads, each with what is in it.
     odd : rows that are not as the others.
     publishes : whether what is released is published, too.
@@ -123,6 +124,8 @@ class World(Plain):
     unit: Options = (("kind", "establishments"), ("alpha", "0.1"))
     budget: str = "8"
     releases: tuple[Release, ...] = (Release("jobs", tables=(("place",),)),)
+    quarters: tuple[Code, ...] = ()
+    time: str = "quarter"
     labels: bool = False
     period: str = ""
     formats: tuple[str, ...] = ("csv", "parquet")
@@ -203,7 +206,7 @@ ACCIDENTS = (
     "two at once",
     "other rows",
 )
-TOGETHER = 50
+TOGETHER = 100
 """Worlds that share a few numbers, so that their noise is calibrated once."""
 
 
@@ -257,20 +260,23 @@ def drawn(seed: int, number: int) -> World:
         period=chance.choice(("", "", "", "2026", "2026-Q1", "2026-07")),
         formats=chance.choice((("csv", "parquet"), ("csv", "parquet"), ("csv",), ("parquet",), ("parquet", "xlsx"))),
         public=chance.choice(("", "", "sizes", "at_most", "at_most partial")) if attributes else "",
-        publishes=chance.random() < 0.3,
-        command=chance.random() < 0.15,
-        desk=chance.random() < 0.08,
-        memory=chance.random() < 0.25,
-        forged=chance.random() < 0.35,
-        damaged=chance.random() < 0.3,
-        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.06 else (),
+        publishes=chance.random() < 0.2,
+        command=chance.random() < 0.08,
+        desk=chance.random() < 0.05,
+        memory=chance.random() < 0.15,
+        forged=chance.random() < 0.25,
+        damaged=chance.random() < 0.2,
+        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.03 else (),
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):
         world = _with(world, frame="csv ;")
-    world = _with(world, releases=_releases(chance, epsilons, world))
+    if several == 1 and not counted and chance.random() < 0.12:
+        world = _histories(chance, world, epsilons, next(called))
+    else:
+        world = _with(world, releases=_releases(chance, epsilons, world))
     world = _with(world, budget=str(sum((_exact(each.epsilon) for each in world.releases), _exact("1/3"))))
-    if chance.random() < 0.2:
+    if not world.quarters and chance.random() < (0.5 if world.amounts else 0.2):
         world = _with(world, odd=(_odd(chance, world),))
     return world if chance.random() < 0.97 else _misnamed(chance, world)
 
@@ -357,6 +363,42 @@ def _unit(chance: Random, alphas: Sequence[str], *, counted: bool, listed: bool)
     elif chance.random() < 0.2:
         more = (("substitution", True),)
     return (("kind", "establishments"), ("alpha", chance.choice(alphas)), *more)
+
+
+def _histories(chance: Random, world: World, epsilons: Sequence[str], time: str) -> World:
+    """The same establishments in several quarters, and what is asked of such data."""
+    pools = (
+        ("2024Q1", "2024Q2", "2024Q3", "2024Q4"),
+        ("b", "a", "d", "c"),
+        (20241, 20242, 20251, 20252),
+        ("1", "01", "2"),
+    )
+    pool = chance.choice(pools)
+    quarters = pool[: chance.randint(3, len(pool))]
+    world = _with(world, quarters=quarters, time=time, amounts=(), kinds=(), idle=(), odd=(), apart=_but_workers(world))
+    alpha = dict(world.unit).get("alpha", "0.1")
+    world = _with(world, unit=(("kind", "establishments"), ("alpha", alpha)), period="", public="")
+    found = []
+    for i in range(chance.randint(1, 2)):
+        by = tuple(chance.sample(world.places, chance.randint(0, min(2, len(world.places)))))
+        options: list[tuple[str, Any]] = []
+        kind = chance.choice(("flows", "changes"))
+        if kind == "flows":
+            options.append(("quarter", list(quarters[1 : chance.randint(2, len(quarters) - 1)])))
+        else:
+            options.append(("quarters", list(quarters[:: chance.randint(1, 2)])))
+        if chance.random() < 0.4:
+            options.append(("level", chance.choice(LEVELS)))
+        if chance.random() < 0.4:
+            options.append(("scale_share", chance.choice(("0.1", "1/4"))))
+        needed = 12 * log1p(float(_exact(alpha)))
+        epsilon = next((each for each in (*epsilons, "20") if float(_exact(each)) > needed), "100")
+        found.append(Release(f"r{i}", kind, (by,), epsilon, tuple(options)))
+    return _with(world, releases=tuple(found))
+
+
+def _but_workers(world: World) -> tuple[str, ...]:
+    return tuple(each for each in world.apart if each != "workers")
 
 
 def _releases(chance: Random, epsilons: Sequence[str], world: World) -> tuple[Release, ...]:
@@ -456,10 +498,12 @@ def _odd(chance: Random, world: World) -> Odd:
     if len({*world.attributes}) and "workplaces" not in world.apart:
         found += [Odd("torn", each.name) for each in world.attributes if len(each.codes) > 1]
     found += [Odd("unlisted")] * ("workplaces" in world.apart)
+    if world.amounts and chance.random() < 0.6:
+        found = []
     for each in world.amounts:
         found += [Odd(what, each.name) for what in ("null", "negative", "negative zero", "nan", "inf", "-inf")]
         clipped = " clipped" if each.beyond == "clip" else ""
-        found += [Odd(what + clipped, each.name) for what in ("beyond", "1e308")]
+        found += [Odd(what + clipped, each.name) for what in ("beyond", "beyond", "beyond", "1e308")]
     found += [
         Odd(what, name) for name, kind in world.idle for what in ("idle null", "idle nan")[: 1 + (kind == "number")]
     ]

@@ -105,7 +105,8 @@ def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tu
     source = desk.sources[name]
     schema = desk.schema(source)
     assert schema is not None
-    content = first_draft(desk, source).content(desk, "curves")
+    counts = {"name": "curves", "kind": "count", "by": [], "epsilon": "1"}  # of a source of histories, too
+    content = first_draft(desk, source).content(desk, "curves") | {"release": [counts]}
     file = PlanFile(Plan.model_validate(content), Document(desk.plan_file("curves"), content, {}))
     sizes, _ = PublicSizes.of(file.sources[0])
     found = curves(schema, sizes, by, strength)

@@ -64,7 +64,7 @@ KINDS: list[tuple[BaseException, Any, failures.Failure]] = [
     (RuntimeError("secret"), None, "wrong"),
     (Conditioned("UNRESOLVED_COLUMN"), None, "wrong"),
 ]
-ABOUT = {"gone": "engine.memory", "damaged": "source", "unreached": "disk", "wrong": None}
+ABOUT = {"gone": "engine.memory", "damaged": "source", "unreached": "disk", "wrong": "source"}
 
 
 @pytest.mark.parametrize(("error", "native", "kind"), KINDS, ids=lambda each: type(each).__name__)

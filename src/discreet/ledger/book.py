@@ -58,6 +58,10 @@ class Ledger:
             asked = f"Ledger(...) was given a {type(store).__name__}, which is not the store of a ledger."
             remedy = "Use `Ledger.open(path)`, or `Ledger.in_memory()` for a trial."
             raise LedgerError(asked, "`open` makes that store from a path or an address.", remedy)
+        if not (isinstance(places, tuple | list) and all(hasattr(place, "keep") for place in places)):
+            asked = f"places={places!r:.60} is no list of places for anchors."
+            remedy = "Leave it out, or give for example [OutputFolder(path)]."
+            raise LedgerError(asked, "Charges leave anchors there.", remedy, about="places")
         self._store = store
         self.places = (*anchors.note_of(store.place), *places)
 
@@ -219,8 +223,7 @@ class Ledger:
         time a new one: only the draw that was begun last can be published.
         """
         named(release, "release")
-        asked = {} if details is None else details
-        details, number = _plain(asked, release), DrawNumber.new()
+        details, number = _plain({} if details is None else details, release), DrawNumber.new()
         with self._spending(dataset) as page:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
@@ -236,7 +239,7 @@ class Ledger:
                     payload=_stamp(by) | {"details": details, "draw": number.kept},
                 )
                 return replace(charge, draw=number)
-            if not earlier.pays_for(unit=unit.key, loss=loss, details=asked):
+            if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, "
                     "unit or details.",

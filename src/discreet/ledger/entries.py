@@ -154,7 +154,8 @@ REHEARSED = {"private": False, "why": "the noise was seeded"}
 
 def is_rehearsed(charge: Entry) -> bool:
     """Whether a charge says that its noise was seeded, so that it promises nothing."""
-    return REHEARSED.items() <= (charge.payload.get("details") or {}).items()
+    details = charge.payload.get("details")
+    return isinstance(details, Mapping) and REHEARSED.items() <= details.items()
 
 
 def asked_then(paid: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _afterwards(walk: Walk) -> Iterator[str]:
     if walk.forgery and (walk.ended["forged"].code != 1 or "WRONG" not in walk.ended["forged"].said):
         yield f"verify does not find {walk.forgery} ({walk.ended['forged'].code})\n{walk.ended['forged'].said[-2500:]}"
     left = {path.name for path in (walk.folder / "out").iterdir()}
-    expected = {release.name for release in walk.world.releases} | {"report.html", "bundle.zip"}
+    expected = {release.name for release in walk.world.releases} | {"anchors.jsonl", "bundle.zip", "report.html"}
     if left != expected:
         yield f"the output folder has {sorted(left)}, not {sorted(expected)}"
 

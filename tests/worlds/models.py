@@ -1151,8 +1151,8 @@ def _metamorphic_private(world: World, found: Any) -> list[float]:
         if np.isnan(found.beta).all() and np.isnan(given.beta).all():
             return
         units = np.where(np.arange(len(error)) < len(error) - len(world.lags), unit, 1.0)  # lags have none
-        rounding = 0.05 if world.asked.get("method") == "paper" else 1e-3
-        close(units * found.beta, given.beta, by=units * rounding * error + 1e-9 * np.abs(given.beta), kind=kind)
+        of_error, of_value = (0.05, 1e-5) if world.asked.get("method") == "paper" else (1e-3, 1e-9)
+        close(units * found.beta, given.beta, by=units * of_error * error + of_value * np.abs(given.beta), kind=kind)
 
     with tempfile.TemporaryDirectory() as path:
         kind = kind_of(world)

@@ -168,6 +168,13 @@ def test_standard_errors_of_a_private_model_with_lags_are_numbers() -> None:
     assert world.lags and small.fault_of(look, world) is None
 
 
+def test_private_slopes_where_a_group_has_none_along_a_column() -> None:
+    """Red before: a division by zero, after it was paid."""
+    data = {"y": [1e-4, -2e-4, 3e-4], "x": [0, 1, 0], "g": list("abb")}
+    asked: dict[str, Any] = {"bounds": (-1e-3, 1e-3), "rho": "0.07", "public": ["x", "g"], "seed": 50217}
+    assert np.isfinite(dc.release_mixed("y ~ 1 + (1 + x || g)", data, **asked).beta).all()
+
+
 def test_a_fit_without_a_residual_says_so() -> None:
     """Groups and columns explain all rows. Red before: a residual variance of 1e-10 of the effects', and no word."""
     data = {"y": [1.6, 3.7, -1.2, 1.1], "g": list("abca"), "x": [-0.27, 0.26, -0.78, -1.62], "k": list("qqqp")}

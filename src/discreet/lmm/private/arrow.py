@@ -278,7 +278,7 @@ def hidden_of(sums: TermSums, coefficient: int, *, sigma2: float, variances: Vec
     """The share of what the sums would tell of a coefficient's variance that noise hides."""
     quiet = replace(
         sums,
-        ds=QUIET * sigma2 * np.maximum(np.einsum("gii->gi", sums.ZZ), 1e-300),
+        ds=QUIET * sigma2 * np.maximum(np.einsum("gii->gi", sums.ZZ), 1e-100),
         db=QUIET * sigma2 * np.diag(sums.BB),
     )
     told, whole = (told_of(each, coefficient, sigma2=sigma2, variances=variances) for each in (sums, quiet))

@@ -9,11 +9,13 @@ import json
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from discreet.ledger import Entry
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import requests
+from discreet.release.tables import read_table, write_table
 
 BUNDLES = sorted(Path(__file__).parent.glob("bundle-0.1.0-*.zip"))
 
@@ -87,6 +89,16 @@ def test_a_plan_with_numbers_as_codes_goes_on_with_what_it_paid(change: dict, sa
     paid = {str(line.release): line for line in lines if line.kind == "charge"}
     about = {each.release.name: {"loss": each.guarantee.loss, "details": each.details} for each in made}
     assert all(paid[name].pays_for(unit=paid[name].unit, **asked) for name, asked in about.items()) is same
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint32(), pa.bool_()], ids=str)
+def test_codes_that_an_old_release_kept_as_numbers_are_text(kind: pa.DataType, tmp_path: Path) -> None:
+    """Else they would not join the tables of today, and a reader of both would find no place in common."""
+    kept = pa.table({"sex": pa.array([0, 1], pa.int8()).cast(kind), "count": pa.array([5, 9], pa.int64())})
+    write_table(kept, tmp_path / "research.parquet")
+    table = read_table(tmp_path / "research.parquet", kind="parquet", attributes=["sex"])
+    assert table.schema.types == [pa.string(), pa.int64()]
+    assert table["sex"].to_pylist() == (["false", "true"] if kind == pa.bool_() else ["0", "1"])
 
 
 def test_and_one_that_was_changed_does_not(command, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from discreet.ledger import Entry, Ledger, publication, release_once
 from discreet.ledger.chain import verify
 from discreet.ledger.draws import DrawNumber, Superseded
 from discreet.ledger.entries import canonical
+from discreet.ledger.lock import copied_memory
 from discreet.noise.source import SeededSource, SystemSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Workers
@@ -345,6 +346,7 @@ def in_a_copy(work: Callable[[], Any]) -> str:
             answer = str(work())
         except BaseException as error:
             answer = f"{type(error).__name__} {getattr(error, 'about', '')}"
+            answer += " copied" * (str(error) == str(copied_memory()))
         os.write(told, answer.encode())
         os._exit(0)
     os.close(told)
@@ -364,7 +366,7 @@ def test_a_copy_of_a_process_has_no_budget_in_memory() -> None:
         lambda: session.remaining,
         session.account.ledger.entries,
     ):
-        assert in_a_copy(work) == "LedgerError ledger"
+        assert in_a_copy(work) == "LedgerError ledger copied"
     assert session.remaining == Pure(4)
     table.release(epsilon=4)
 

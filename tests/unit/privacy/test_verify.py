@@ -195,6 +195,13 @@ class _Altered:
         return largest
 
 
+@pytest.mark.parametrize(("loss", "rounded"), [(1.1, 0.9), (0.9, 1.1), (np.nan, 0.9), (0.9, np.nan), (1.1, None)])
+def test_the_worse_of_two_losses_decides(loss: float, rounded: float | None) -> None:
+    good = verify(calibrate("log-laplace", unit=Establishments("0.1"), epsilon=1))
+    assert good.outcome != "VIOLATED"
+    assert replace(good, worst_loss=loss, worst_rounded_loss=rounded).outcome == "VIOLATED"
+
+
 FAR_OUT = OUTPUTS[OUTPUTS > -1780][0]
 
 

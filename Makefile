@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test walks test-full mutants fuzz lint types bench reliability pages docs clean
+.PHONY: setup demo test walks test-full mutants fuzz lint types bench reliability pages map docs clean
 
 setup: $(TOOLS)
 
@@ -68,6 +68,10 @@ pages: setup
 	$(BIN)/discreet plan schema > docs/reference/plan.schema.json
 	$(BIN)/python docs/plan_fields.py
 	$(BIN)/python docs/picture.py
+
+# The picture of the house and its table in ARCHITECTURE.md, from the imports.
+map: setup
+	$(BIN)/python docs/house.py
 
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/docs

@@ -20,8 +20,8 @@ from discreet.report.comparison import SimulatedErrors
 from discreet.report.comparison import one as one_comparison
 from discreet.report.page import Prose
 from discreet.simulate import national
-from discreet.tables.establishments import histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.release import CountRelease
 
 UNIT = dc.Establishments("0.1")

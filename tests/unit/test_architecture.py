@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -21,51 +22,59 @@ from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "discreet"
 
-# A package may import those on lower rows and its own row's modules only where listed in SIDEWAYS.
+ROOMS = {"words", "data", "models"}
+"""Rooms whose modules have places of their own."""
+
+# A place may import those on lower rows and its own row's only where listed in SIDEWAYS.
 LAYERS = [
-    {"voices"},
-    {"faults"},
-    {"errors", "arrays", "chart", "caveats", "later", "progress", "names", "source_code"},
+    {"words/voices"},
+    {"words/faults"},
+    {"words/errors", "arrays", "chart", "words/caveats", "words/later", "words/progress"},
     {
-        "arguments",
-        "cases",
-        "codes",
-        "columns",
-        "extras",
-        "failures",
-        "delimited",
-        "hierarchy",
-        "magnitude",
-        "untyped",
-        "turns",
-        "proofs",
+        *("errors", "words/arguments", "words/cases", "words/extras", "words/names"),
+        *("data/codes", "data/columns", "data/failures", "data/delimited", "data/magnitude"),
+        *("data/one_at_a_time", "data/untyped"),
     },
-    {"databases"},
-    {"scans"},
-    {"frames", "results", "schema", "stamps", "privacy", "simulate", "archive"},
-    {"engines", "noise", "readers", "ledger", "row_checks", "lineage", "unnamed"},
-    {"jobs", "release", "formula", "oddities"},
-    {"histories"},
-    {"tables", "lmm", "change"},
-    {"bayes"},
-    {"audit", "utility", "session", "models", "report", "data_check", "lme4"},
+    {"data/databases", "data/hierarchy", "results"},
+    {"data/scans"},
+    {"data/frames", "data/stamps", "privacy", "simulate", "archive"},
+    {"noise", "ledger", "data/engines", "data/readers"},
+    {"data/schema"},
+    {"data/row_checks", "data/lineage", "data/unnamed"},
+    {"data/jobs", "data/oddities", "release", "models/formula"},
+    {"data/histories"},
+    {"tables", "models/linear", "changes"},
+    {"models/bayes"},
+    {"models/mixed"},
+    {"audit", "utility", "session", "report", "data_check", "lme4"},
     {"plan", "publication", "synthetic"},
     {"review"},
     {"studies", "demo"},
-    {"web"},
+    {"desk"},
     {"cli"},
     {"__main__"},
 ]
-BORDER = {"frames.py", "engines/memory.py", "lmm/private/panel.py"}  # the others wrap tables that `frames` gave
+BORDER = {
+    "data/frames.py",
+    "data/engines/memory.py",
+    "models/linear/private/panel.py",
+}  # the others wrap tables that `frames` gave
 SIDEWAYS: set[tuple[str, str]] = set()
 
 
 @cache
 def modules() -> list[tuple[str, Path, ast.Module]]:
+    """Every module with its place, its file and what it says; a room's own map has no place."""
     return [
-        (path.relative_to(SOURCE).parts[0].removesuffix(".py"), path, ast.parse(path.read_text(encoding="utf-8")))
+        (place(path.relative_to(SOURCE).with_suffix("").parts), path, ast.parse(path.read_text(encoding="utf-8")))
         for path in sorted(SOURCE.rglob("*.py"))
+        if path.parent.name not in ROOMS or path.name != "__init__.py"
     ]
+
+
+def place(parts: tuple[str, ...]) -> str:
+    """Where a module stands in the house: a room, or a part of one."""
+    return "/".join(parts[:2]) if parts[0] in ROOMS else parts[0]
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
@@ -85,7 +94,7 @@ def test_imports_point_one_way() -> None:
             continue
         assert package in level, f"{package} has no place in the architecture: add it to LAYERS and ARCHITECTURE.md"
         for target in imported(tree):
-            there = target[0]
+            there = place(target)
             if there not in level or there == package:
                 continue
             if level[there] >= level[package] and (package, there) not in SIDEWAYS:
@@ -97,11 +106,29 @@ def test_packages_have_no_cycles_and_the_layers_allow_only_what_exists() -> None
     graph: dict[str, set[str]] = {}
     for package, _, tree in modules():
         if package != "__init__":
-            graph.setdefault(package, set()).update({target[0] for target in imported(tree)} - {package})
+            graph.setdefault(package, set()).update({place(target) for target in imported(tree)} - {package})
     assert {name for layer in LAYERS for name in layer} == set(graph)
     unused = {(one, other) for one, other in SIDEWAYS if other not in graph[one]}
     assert not unused, unused
     TopologicalSorter({name: found & set(graph) for name, found in graph.items()}).prepare()  # CycleError
+
+
+def test_rooms_have_no_cycles() -> None:
+    graph: dict[str, set[str]] = {}
+    for _, path, tree in modules():
+        room = path.relative_to(SOURCE).with_suffix("").parts[0]
+        graph.setdefault(room, set()).update({target[0] for target in imported(tree)} - {room, "__init__"})
+    TopologicalSorter({room: below & set(graph) for room, below in graph.items()}).prepare()  # CycleError
+
+
+def test_the_picture_of_the_house_is_of_today() -> None:
+    """`make map` draws it again."""
+    spec = importlib.util.spec_from_file_location("house", ROOT / "docs" / "house.py")
+    assert spec is not None and spec.loader is not None
+    house = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(house)
+    assert house.PICTURE.read_text(encoding="utf-8") == house.picture()
+    assert house.PAGE.read_text(encoding="utf-8") == house.page()
 
 
 MAPS = sorted(path.parent for path in SOURCE.rglob("*/__init__.py"))
@@ -127,7 +154,13 @@ def test_a_class_name_means_one_thing() -> None:
 
 
 def test_numerical_modules_know_no_frames() -> None:
-    numerical = ["lmm/reml.py", "change/roc.py", "noise/laws.py", "tables/shrinkage.py", "tables/intervals.py"]
+    numerical = [
+        "models/linear/reml.py",
+        "changes/roc.py",
+        "noise/laws.py",
+        "tables/shrinkage.py",
+        "tables/intervals/counts.py",
+    ]
     for name in numerical:
         text = (SOURCE / name).read_text(encoding="utf-8")
         assert not re.search(r"import (narwhals|pandas|polars|pyarrow|duckdb)", text), name
@@ -260,8 +293,8 @@ def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
     made_here = {
         "review/recompute.py",
         "studies/lmm.py",
-        "bayes/audited_draw.py",
-        "lmm/private/identity.py",
+        "models/bayes/audited_draw.py",
+        "models/linear/private/identity.py",
         "plan/counts.py",
         "release/account.py",
         "release/files.py",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.source_code import Module
+from discreet.privacy.source_code import Module
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import OURS
 from discreet.tables.sizes import NoisySizes
@@ -121,3 +121,24 @@ def test_a_hash_follows_what_is_computed_and_not_the_words(text: str, becomes: s
     changed = MODULE.replace(text, becomes)
     assert changed != MODULE
     assert (Module.of(changed, words=True).text == Module.of(MODULE, words=True).text) is same
+
+
+def test_a_move_changes_places_in_a_proof_and_nothing_else(tmp_path: Path) -> None:
+    source, folder = tmp_path / "src", tmp_path / "proofs"
+    (source / "room").mkdir(parents=True)
+    folder.mkdir()
+    for name, text in (("one", "def f():\n    return 1\n"), ("two", "def f():\n    return 2\n")):
+        (source / f"{name}.py").write_text(text)
+    proof = folder / "p.md"
+    hashes = {name: proofs().proofs.hashed(name, source) for name in ("one.py", "two.py::f")}
+    said = "".join(f"covers: {name} sha256:{stated}\n" for name, stated in hashes.items())
+    proof.write_text(said + "The proof.\n")
+    assert proofs().moved(folder, source) == []
+    for name in ("one", "two"):
+        (source / f"{name}.py").rename(source / "room" / f"{name}.py")
+    assert proofs().moved(folder, source) == ["p.md"]
+    assert proof.read_text() == said.replace("one.py", "room/one.py").replace("two.py", "room/two.py") + "The proof.\n"
+    (source / "room" / "one.py").write_text("def f():\n    return 3\n")
+    (source / "room" / "one.py").rename(source / "one_more.py")
+    with pytest.raises(SystemExit):
+        proofs().moved(folder, source)  # what changed is no move

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.privacy.source_code import BRACKET, Module
 from discreet.release.code import ROOT, SAYS, _files, computing
-from discreet.source_code import BRACKET, Module
 
 MODULE = '''"""Words."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.faults import faults_as_json
-from discreet.errors import PlanError
+from discreet.words.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.ledger import Budget, Entry, Ledger
@@ -284,7 +284,7 @@ def _places(paths: list[str] | None) -> list[Place]:
             )
         desk = Path(path) / "desk.db"
         if desk.is_file():
-            from discreet.web.book import DeskAnchors
+            from discreet.desk.book import DeskAnchors
 
             found.append(DeskAnchors(desk))
         found += places_in(path)

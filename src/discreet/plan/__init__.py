@@ -22,7 +22,7 @@ summaries     releases of models and of posterior summaries
 requests      all releases of a plan, ready to be priced, read and drawn
 changed       a release that was paid for with other settings
 advice        how to divide the epsilon of releases of several tables
-standing      what the ledger says about the plan's data sets, and what its releases would spend
+budgets       what the ledger says about the plan's data sets, and what its releases would spend
 folder        whether releases can go where the plan puts them
 check         what a plan would cost and how far off it would be; reads no confidential data
 repeats       what it asks for a second time
@@ -31,22 +31,22 @@ sheets        Excel files of a release, for people
 run           carry a plan out, resumably
 room          the room that tables need in the memory of Spark
 spent         what an interrupted run had spent
-steady        whether the data stay what they are, while they are read and until a run is resumed
+same_data     whether the data stay what they are, while they are read and until a run is resumed
 doors         plans from Python, by the name of their file
 agency        a public table of the agency: read before anything is paid, and matched with cells of a release
-beside        its numbers, kept in the release's folder and compared with those of the release
+agency_comparison  its numbers, kept in the release's folder and compared with those of the release
 readers       the tables of a release, read from its folder: as drawn, and as its readers see them
 comparison    errors beside noise infusion, on simulated data of a release's shape
 curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says
 bundle        what a reviewer gets
-twins         sources that hold the same rows under two budgets, for the owner alone
+copies        sources that hold the same rows under two budgets, for the owner alone
 owner    what the owner of a plan's data should know before it is run: read from the data, and no part of any release
 """
 
 from __future__ import annotations
 
-from discreet.extras import needs
+from discreet.words.extras import needs
 
 with needs("plan", "A plan"):
     import pydantic as _  # noqa: F401

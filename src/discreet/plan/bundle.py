@@ -156,7 +156,7 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
 
 def _columns(release: ModelSection | PosteriorSection) -> set[str]:
     """The columns that a model names, in its formula and beside it."""
-    from discreet.formula.formula import read_formula
+    from discreet.models.formula.formula import read_formula
 
     named = {*read_formula(release.formula, needs_random=False).columns}
     if isinstance(release, ModelSection):

@@ -20,5 +20,7 @@ outputs   the worst output between two neighbours: the largest loss, or the exac
 closed_forms  the most that noise of ours loses, by arguments that leave nothing out
 drawn     whether drawn integers have the stated probabilities
 loss_verdict  what verification found, and on what ground
+proofs    which source a proof covers
+source_code  the source of a module as it computes
 stepped   the worst loss of a radial law that is constant between jumps
 """

@@ -13,20 +13,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from discreet.source_code import Module
+from discreet.privacy.source_code import Module
 
 Sources: TypeAlias = tuple[tuple[str, Path], ...]
 ROOT = Path(__file__).parents[1]
 DOORS = (
-    *("session.py", "models.py", "plan/run.py", "lmm/private/release.py"),
-    *("bayes/audited_draw.py", "bayes/erm.py", "bayes/posterior_draw.py"),
+    *("session.py", "models/mixed.py", "plan/run.py", "models/linear/private/release.py"),
+    *("models/bayes/audited_draw.py", "models/bayes/erm.py", "models/bayes/posterior_draw.py"),
 )
 """What releases, so that everything is reached that has a part in it."""
 SAYS = frozenset(
     {
-        *("cli", "web", "report", "studies", "demo", "review", "audit", "utility", "publication", "synthetic"),
-        *("data_check", "change", "simulate", "archive", "readers", "chart", "lme4"),
-        *("voices", "faults", "errors", "extras", "later", "progress"),
+        *("cli", "desk", "report", "studies", "demo", "review", "audit", "utility", "publication", "synthetic"),
+        *("data_check", "changes", "simulate", "archive", "data/readers", "chart", "lme4"),
+        *(f"words/{name}" for name in ("voices", "faults", "errors", "extras", "later", "progress")),
     }
 )
 """Packages and modules without a part in the numbers of a release: commands, pages, words, checks, simulations."""
@@ -69,5 +69,5 @@ def _files(module: Module) -> frozenset[str]:
     """Where what a module imports may be, without what only says something."""
     modules = {place for name, part in module.imports for place in (name, f"{name}.{part.split()[0]}")}
     ours = [name.split(".")[1:] for name in modules if name.startswith("discreet.")]
-    places = ["/".join(parts) for parts in ours if parts[0] not in SAYS]
+    places = ["/".join(parts) for parts in ours if not {parts[0], "/".join(parts[:2])} & SAYS]
     return frozenset(f"{place}{end}" for place in places for end in (".py", "/__init__.py"))

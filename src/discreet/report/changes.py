@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.change.backtest import Backtest
-from discreet.change.compare import Comparison
-from discreet.change.cutoffs import ByCutoff
-from discreet.change.exceptions import ExceptionReport
-from discreet.change.listed import chance
-from discreet.change.standards import spelled_cutoff
+from discreet.changes.backtest import Backtest
+from discreet.changes.compare import Comparison
+from discreet.changes.cutoffs import ByCutoff
+from discreet.changes.exceptions import ExceptionReport
+from discreet.changes.listed import chance
+from discreet.changes.standards import spelled_cutoff
 from discreet.chart import mark, number
 from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.lmm.private.slopes import WORD
+from discreet.models.linear.private.slopes import WORD
 from discreet.report.numbers import text
 from discreet.report.page import Block, Table
 from discreet.report.ranked import MOST, Mark, Ranked

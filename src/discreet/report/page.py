@@ -21,11 +21,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.change.sparkline import sparkline
-from discreet.errors import DataError
+from discreet.changes.sparkline import sparkline
 from discreet.report import numbers, ranked, svg
 from discreet.report.carried import tag
 from discreet.report.ranked import Ranked
+from discreet.words.errors import DataError
 
 CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
 ROWS_SHOWN = 300  # of a figure's data; the file beside the picture has them all

@@ -15,7 +15,7 @@ from discreet.tables.quality import SUPPRESSED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.tables.movement import MovementErrors
+    from discreet.tables.movement.published import MovementErrors
 
 
 def shown(

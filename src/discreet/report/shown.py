@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.columns import column_of, doubles_of, every_so_many, words_of
+from discreet.data.columns import column_of, doubles_of, every_so_many, words_of
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block
 from discreet.report.ranked import MOST, Mark, Ranked
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.arrays import Mask, Vector
-    from discreet.schema import Label
+    from discreet.data.schema import Label
     from discreet.tables.quality import Words
     from discreet.tables.release import CountRelease
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.change import roc, standards
-from discreet.change.bootstrap import replicate
-from discreet.change.exceptions import exception_report
+from discreet.changes import roc, standards
+from discreet.changes.bootstrap import replicate
+from discreet.changes.exceptions import exception_report
 
 SERIES, PERIODS, PAST = 120, 60, 12
 WEIGHTS = {"slow": 0.2, "fast": 0.7}  # of exponential smoothing

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet import chart
-from discreet.change.rolling import Schedule
+from discreet.changes.rolling import Schedule
 from discreet.report import charts
 from discreet.report.look import NARROW
 from discreet.report.page import Block, Figure, Heading, Note, Prose, Table

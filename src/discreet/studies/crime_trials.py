@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.change import families, pauc, roc, rolling
+from discreet.changes import families, pauc, roc, rolling
 from discreet.studies.cities import Panel
 
 FPR = (0.0, 0.2)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.jobs import WEAKLY
+from discreet.data.jobs import WEAKLY
 from discreet.privacy.assurance import Assurance, Claim, whom
 from discreet.privacy.distance import distance
 from discreet.privacy.guarantee import Guarantee

@@ -20,5 +20,6 @@ log_laplace       the Tables paper's, which multiplies
 staircase         less noise than polynomial from an epsilon of about 2 on, by name
 baselines         three that do not hide an establishment
 nearest           what a refusal names: the nearest epsilon, alpha and number of kinds that are possible
+growth            the least scale of noise that keeps pace with growth, in whole workers
 search            the least constant that is enough
 """

@@ -105,7 +105,7 @@ report(**time_)
 
 AREAS = """
 import numpy as np
-from discreet.changes.roc import partial_auc
+from discreet.roc.curve import partial_auc
 rows = int(sys.argv[1])
 rng = np.random.default_rng(0)
 positive = rng.random(rows) < 0.1

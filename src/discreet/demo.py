@@ -18,7 +18,7 @@ import numpy as np
 from discreet.audit.attacked import attack
 from discreet.ledger.anchors import forget_simulated
 from discreet.noise.source import SeededSource
-from discreet.report.page import Block, Heading, Note, Prose, Table
+from discreet.pages.page import Block, Heading, Note, Prose, Table
 from discreet.report.release import percent
 from discreet.tables.baseline.establishments import Histograms, histograms
 from discreet.tables.baseline.infusion import Infusion

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.report import charts
-from discreet.report.page import Figure, Heading, Note, Page, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Figure, Heading, Note, Page, Prose, Table
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.audit.identification import identification
+from discreet.pages.ranked import Ranked
 from discreet.plan.check import check
 from discreet.plan.owner import owner_notes
 from discreet.plan.reading import read_plan
@@ -22,7 +23,6 @@ from discreet.plan.run import run
 from discreet.privacy.identification import posterior
 from discreet.release.folder import open_releases
 from discreet.report.flows import shown
-from discreet.report.ranked import Ranked
 from discreet.review.verdict import verify_bundle
 from discreet.words.errors import PlanError
 

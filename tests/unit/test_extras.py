@@ -21,7 +21,7 @@ from discreet.data import engines
 from discreet.data.databases import copied
 from discreet.data.readers.m3 import read_m3
 from discreet.ledger import Ledger
-from discreet.report import svg
+from discreet.pages import svg
 from discreet.words import extras
 from discreet.words.errors import MissingExtra
 

@@ -3,7 +3,7 @@
 The data take these steps. A tidy table (`tidy`) becomes a `panel` in the periods of its `calendar`. Forecasts, given or
 made here (`forecasters`), become `cases`. A gold standard marks the large changes (`standards`) and scores the cases
 that can be judged (`judged`, `scored`). ROC analysis on a range of false positive rates compares methods (`compare`:
-`roc`, `bootstrap`, `exchange`, `combine`); past cases teach which coming ones to look at (`lists`, `alarms`:
+`discreet.roc`, `exchange`, `combine`); past cases teach which coming ones to look at (`lists`, `alarms`:
 `operating`, `calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that
 purpose (`pauc`, `quantile`, `power`, `regression`, through `rolling`).
 
@@ -18,11 +18,12 @@ levels       sums of series by region and city, with alarms that do not repeat e
 listed       what a report lists
 newton       the least of a smooth convex loss
 listwise     ranking by lists
+notebook     the list of a report as notebooks show it
 numerals     numbers as people write them, with marks for thousands
+page         reports as pages: comparisons of forecasts, exception reports, backtests
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them
 smooth_pauc  the partial area, smoothed, with gradients
 smoothing    exponential smoothing of many series at once, from every origin in one pass
-sparkline    small pictures of series, and the list of a report for notebooks
 tracking     Trigg's and Brown's tracking signals, baselines of forecasts
 """

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import calibration, roc
+from discreet.changes import calibration
 from discreet.changes.calibration import Periods, RightAlarms
 from discreet.changes.operating import (
     OperatingPoint,
@@ -26,7 +26,8 @@ from discreet.changes.operating import (
     operating_point,
     rates_left_out,
 )
-from discreet.changes.roc import Curve, Range
+from discreet.roc import curve as roc
+from discreet.roc.curve import Curve, Range
 from discreet.words.errors import DataError
 from discreet.words.faults import Argument
 

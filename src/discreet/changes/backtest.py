@@ -22,10 +22,10 @@ from discreet.changes.forecasters import QUICK
 from discreet.changes.judged import Rules
 from discreet.changes.lists import ListRule, Lists, MadeList
 from discreet.changes.panel import Gaps, spelled
-from discreet.changes.roc import Range, false_positive_range
 from discreet.changes.scored import Gold, Scale, Scored
 from discreet.changes.standards import Cutoff, Direction, Policy, Regression
 from discreet.results import Result, rows_table, tidy_table
+from discreet.roc.curve import Range, false_positive_range
 from discreet.words.arguments import of_kinds
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress, silent

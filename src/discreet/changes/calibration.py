@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import roc
+from discreet.roc import curve as roc
 
 LEVEL = 0.9
 RESAMPLES = 200

@@ -14,18 +14,19 @@ import numpy as np
 
 from discreet import chart
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import exchange, roc, scored, standards
-from discreet.changes.bootstrap import Replicates, replicate
+from discreet.changes import exchange, scored, standards
 from discreet.changes.cases import Cases, Missing, cases
 from discreet.changes.combine import Rule
 from discreet.changes.judged import Rules
 from discreet.changes.kendall import Kendall, kendall
 from discreet.changes.panel import Gaps, told
-from discreet.changes.roc import Curve, Range
 from discreet.changes.scored import Gold, Scale, score
 from discreet.changes.standards import Cutoff, Direction, Policy, Regression, Standard
 from discreet.chart import Chart
 from discreet.results import Result, rows_table, tidy_table
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import Replicates, replicate
+from discreet.roc.curve import Curve, Range
 from discreet.words.arguments import of_kinds
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.changes import pauc, regression, roc
+from discreet.changes import pauc, regression
 from discreet.changes.pairwise import rank_regression
 from discreet.changes.power import power_regression
 from discreet.changes.quantile import quantile_regression
-from discreet.changes.roc import Range
+from discreet.roc import curve as roc
+from discreet.roc.curve import Range
 from discreet.words.errors import FitError
 
 Self = TypeVar("Self", bound="Estimator")

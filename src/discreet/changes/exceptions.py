@@ -3,7 +3,7 @@
 Past forecasts, whose outcomes the panel holds, teach (`alarms`); forecasts of the coming period are ranked and flagged,
 as many as a capacity or costs allow. Only possible changes are ranked and counted. A series is set aside with the
 reason if the gold standard cannot call it a large change, which is known at the origin, if it has ended, or if it
-cannot be judged. Past cases of these kinds are not learned from. The report as a page is in `report.changes`.
+cannot be judged. Past cases of these kinds are not learned from. The report as a page is in `changes.page`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.changes import judged, listed, roc
+from discreet.changes import judged, listed
 from discreet.changes.alarms import BARELY, ListLength
 from discreet.changes.calibration import LEVEL
 from discreet.changes.cases import Missing
@@ -24,10 +24,11 @@ from discreet.changes.judged import Rules
 from discreet.changes.lists import ListRule, Lists
 from discreet.changes.operating import OperatingPoint
 from discreet.changes.panel import Gaps, named, told
-from discreet.changes.roc import Curve, Range
 from discreet.changes.scored import Gold, Scale, Scored
 from discreet.changes.standards import Cutoff, Direction, Policy, Regression
 from discreet.results import Result, rows_table, tidy_table
+from discreet.roc import curve as roc
+from discreet.roc.curve import Curve, Range
 from discreet.words.arguments import of_kinds
 from discreet.words.caveats import WHOLE
 from discreet.words.errors import DataError
@@ -136,7 +137,7 @@ class ExceptionReport(Result):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from discreet.changes.sparkline import listing
+        from discreet.changes.notebook import listing
 
         return listing(self)
 

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import roc
-from discreet.changes.roc import Range
+from discreet.roc import curve as roc
+from discreet.roc.curve import Range
 
 BLOCKS = 500
 """Positives beyond this number are exchanged in blocks, which is as exact and costs no more."""

@@ -15,8 +15,8 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.changes import pauc, power, quantile, regression
 from discreet.changes.pairwise import rank_regression
-from discreet.changes.roc import Range
 from discreet.changes.rolling import MonthlyPanel
+from discreet.roc.curve import Range
 
 
 @dataclass(frozen=True, slots=True)

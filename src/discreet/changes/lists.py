@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.changes import roc
 from discreet.changes.alarms import Alarms, ListLength, alarms
 from discreet.changes.cases import Cases, Missing, cases
 from discreet.changes.forecasters import forecast_cases
@@ -23,8 +22,9 @@ from discreet.changes.judged import Rules
 from discreet.changes.levels import Branches, Unrepeated, branching
 from discreet.changes.operating import check_prevalence
 from discreet.changes.panel import Gaps, read_panel
-from discreet.changes.roc import Range
 from discreet.changes.scored import Gold, Scored, score
+from discreet.roc import curve as roc
+from discreet.roc.curve import Range
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress
 

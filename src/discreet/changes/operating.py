@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
-from discreet.changes import roc
-from discreet.changes.roc import Curve
+from discreet.roc import curve as roc
+from discreet.roc.curve import Curve
 from discreet.words.errors import DataError
 from discreet.words.faults import Argument
 

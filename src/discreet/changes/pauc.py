@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.changes import roc
-from discreet.changes.roc import Range
+from discreet.roc import curve as roc
+from discreet.roc.curve import Range
 from discreet.words.errors import FitError
 
 EVALUATIONS = 500

@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.changes import roc, standards
-from discreet.changes.roc import Range
+from discreet.changes import standards
+from discreet.roc import curve as roc
+from discreet.roc.curve import Range
 from discreet.words.errors import DataError
 
 

@@ -140,7 +140,7 @@ def compare(
             else compare_large_changes(*both, cutoff=cutoff_of(cutoff), **asked)
         )
         if out is not None:
-            from discreet.report.changes import comparison_page, cutoffs_page
+            from discreet.changes.page import comparison_page, cutoffs_page
             from discreet.studies.study import Study
 
             page = cutoffs_page(found) if isinstance(found, ByCutoff) else comparison_page(found)
@@ -192,8 +192,8 @@ def report(
             **asked.arguments(),
         )
         if out is not None:
-            from discreet.report.changes import exception_page
-            from discreet.report.page import Table
+            from discreet.changes.page import exception_page
+            from discreet.pages.page import Table
             from discreet.studies.study import Study
 
             every = Table.of(found.rows, "Every series of the coming period.")
@@ -244,7 +244,7 @@ def backtest(
             **asked.arguments(),
         )
         if out is not None:
-            from discreet.report.changes import backtest_page
+            from discreet.changes.page import backtest_page
             from discreet.studies.study import Study
 
             page = backtest_page(found)

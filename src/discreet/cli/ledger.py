@@ -301,7 +301,7 @@ def _told(budget: Budget, lost: Sequence[Lacking]) -> dict[str, object]:
 
 def _print_budgets(budgets: list[Budget], lines: list[Entry], lost: Sequence[Lacking]) -> None:
     from discreet.ledger.budget import amounts
-    from discreet.report.numbers import minute
+    from discreet.pages.numbers import minute
 
     for each in budgets:
         gone = [str(one) for one in lost if one.anchor.dataset == each.dataset]
@@ -372,7 +372,7 @@ def _print_tables(book: Ledger, entries: list[Entry], lost: Sequence[Lacking]) -
     from rich.table import Column, Table
 
     from discreet.ledger.budget import amounts, readable
-    from discreet.report.numbers import minute
+    from discreet.pages.numbers import minute
 
     console, known = Console(highlight=False), book.budgets()
     wide = console.width >= WIDE

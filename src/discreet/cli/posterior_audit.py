@@ -62,7 +62,7 @@ def posterior_command(
                 )
             told["monte_carlo"] = sampled.to_dict()
     if as_json:
-        from discreet.report.numbers import finite
+        from discreet.pages.numbers import finite
 
         typer.echo(json.dumps(finite(told)))
         return

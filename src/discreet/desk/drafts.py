@@ -21,7 +21,7 @@ from starlette.datastructures import FormData
 from discreet.data.schema import Schema
 from discreet.desk import filters
 from discreet.desk.desk import DataSource, Desk
-from discreet.report.page import slug
+from discreet.pages.page import slug
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError
 

@@ -14,8 +14,8 @@ from discreet.desk.audit_log import now, record
 from discreet.desk.desk import SETTINGS, Desk, no_source
 from discreet.desk.drafts import Draft, as_toml, digest, new_name
 from discreet.desk.store import DeskStore, audit, decisions, plans
+from discreet.pages.page import write_text
 from discreet.plan.shape import Plan as Content
-from discreet.report.page import write_text
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError, PrivacyError
 

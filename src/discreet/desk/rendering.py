@@ -18,8 +18,8 @@ from discreet.desk.attempts import Attempts, Checks
 from discreet.desk.audit_log import Counted, Repeats
 from discreet.desk.desk import Desk
 from discreet.desk.store import DeskStore
-from discreet.report import numbers, ranked, svg
-from discreet.report.page import Figure, Table, inline, paragraphs
+from discreet.pages import numbers, ranked, svg
+from discreet.pages.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
 from discreet.tables.intervals.widths import told_width
 from discreet.words.errors import DiscreetError

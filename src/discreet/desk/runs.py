@@ -31,7 +31,7 @@ from discreet.desk.book import stamp
 from discreet.desk.desk import Desk
 from discreet.desk.planning import approved
 from discreet.desk.store import DeskStore, runs
-from discreet.report.page import write_text
+from discreet.pages.page import write_text
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError, DiscreetError
 

@@ -121,9 +121,9 @@ def exceptions(
     """
     from discreet.changes.backtest import backtest_changes
     from discreet.changes.exceptions import exception_report
+    from discreet.changes.page import backtest_page, exception_page
     from discreet.changes.tidy import in_our_names, renamed
-    from discreet.report.changes import backtest_page, exception_page
-    from discreet.report.page import Table
+    from discreet.pages.page import Table
     from discreet.studies.study import comma_separated
 
     rows, made = in_our_names(panel, forecasts, columns or {})

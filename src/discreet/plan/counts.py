@@ -12,6 +12,7 @@ from discreet.data.hierarchy import covers
 from discreet.data.jobs import Jobs
 from discreet.data.lineage import merged
 from discreet.ledger import Entry
+from discreet.pages.page import slug
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.comparison import compare, foreseen
@@ -29,7 +30,6 @@ from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.report.belief import MOST_TABLES
-from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells

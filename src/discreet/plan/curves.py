@@ -16,14 +16,14 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.audit.stand_in import same_shape
 from discreet.data.schema import Schema
+from discreet.pages import charts
+from discreet.pages.page import Figure
 from discreet.plan.requests import without_data
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.assurance import RISK, SURE, sure_at_most
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.release.account import Account
-from discreet.report import charts
-from discreet.report.page import Figure
 from discreet.simulate import lodes
 from discreet.tables.baseline.establishments import Histograms
 from discreet.tables.baseline.infusion import Infusion

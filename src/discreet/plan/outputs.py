@@ -23,6 +23,7 @@ from discreet.data.columns import column_of, doubles_of
 from discreet.data.hierarchy import Hierarchy
 from discreet.data.lineage import Lineage
 from discreet.ledger import Entry
+from discreet.pages.page import slug
 from discreet.plan.agency import PublicTable
 from discreet.plan.agency_comparison import write_public
 from discreet.plan.shape import Form, Format, Output
@@ -30,7 +31,6 @@ from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, write_manifest
 from discreet.release.tables import column_names, read_table, write_table
-from discreet.report.page import slug
 from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 import numpy as np
 
 from discreet.ledger import Entry
+from discreet.pages.page import Prose
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
@@ -26,7 +27,6 @@ from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER
 from discreet.release.offer import Offer
 from discreet.release.tables import read_table
-from discreet.report.page import Prose
 from discreet.report.release import Results
 from discreet.words.errors import PrivacyError
 from discreet.words.voices import written

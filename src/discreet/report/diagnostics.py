@@ -13,7 +13,7 @@ from discreet.models.linear.fit import MixedFit
 from discreet.models.linear.general_fit import GeneralisedFit
 from discreet.models.linear.general_residuals import zeros_of
 from discreet.models.linear.influence import influential
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 
 SAMPLE = 2000  # points of a chart
 MANY_ROWS = 200_000  # beyond it leverage is left out: it needs a pass of solves over all rows

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.data.columns import column_of, doubles_of, every_so_many, words_of
-from discreet.report.numbers import percent, text, unbroken
-from discreet.report.page import Block
-from discreet.report.ranked import MOST, Mark, Ranked
+from discreet.pages.numbers import percent, text, unbroken
+from discreet.pages.page import Block
+from discreet.pages.ranked import MOST, Mark, Ranked
 from discreet.tables.quality import NOISE, SUPPRESSED
 
 if TYPE_CHECKING:

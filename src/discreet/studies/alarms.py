@@ -18,8 +18,8 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.changes.exchange import is_scarce, leads
 from discreet.noise.source import SeededSource, Source
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals.counts import intervals

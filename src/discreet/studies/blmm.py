@@ -24,8 +24,8 @@ from discreet.models.bayes.blmm.estimate import bayes_mixed
 from discreet.models.bayes.blmm.fit import BayesMixed
 from discreet.models.bayes.blmm.gibbs import ConvergenceWarning
 from discreet.models.formula.rows import encode
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study, beside
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress, silent

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.changes import families, roc, rolling
-from discreet.changes.bootstrap import replicate
-from discreet.report.page import Page
+from discreet.changes import families, rolling
+from discreet.pages.page import Page
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import replicate
 from discreet.simulate import crime
 from discreet.studies import cities, crime_page
 from discreet.studies.cities import FILE as FILE

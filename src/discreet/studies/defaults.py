@@ -17,8 +17,8 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.studies import lodes_grid as grid
 from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY, WORKPLACE_BY, infused, jobs_folder
 from discreet.studies.lodes_defaults import default_rows

@@ -24,7 +24,7 @@ from discreet.models.linear.estimate import mixed
 from discreet.models.linear.matrix import linear, random_part
 from discreet.models.linear.private import release_mixed
 from discreet.noise.source import SeededSource
-from discreet.report.page import Block, Heading, Page, Prose, Table
+from discreet.pages.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import COLUMNS, QUICK_SHARE, flows_file, read_flows
 from discreet.studies.study import Study
 from discreet.words.errors import DiscreetError

@@ -20,7 +20,7 @@ from discreet.models.linear import MixedWarning, mixed
 from discreet.models.linear.matrix import linear, random_part
 from discreet.models.linear.origin import basis
 from discreet.models.linear.private import PrivateFit, release_mixed
-from discreet.report.page import Block, Heading, Prose, Table
+from discreet.pages.page import Block, Heading, Prose, Table
 from discreet.studies.lmm_curves import Trials
 
 MODELS = {

@@ -18,7 +18,7 @@ from discreet.arrays import Matrix
 from discreet.changes.combine import Rule
 from discreet.changes.compare import Comparison, compare_large_changes
 from discreet.changes.tidy import columns
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress, silent

@@ -18,11 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.changes import families, pauc, roc, rolling
+from discreet.changes import families, pauc, rolling
 from discreet.changes.listwise import list_regression
 from discreet.changes.pairwise import rank_regression
 from discreet.changes.smooth_pauc import smooth_pauc_regression
-from discreet.report.page import Heading, Page, Prose, Table
+from discreet.pages.page import Heading, Page, Prose, Table
+from discreet.roc import curve as roc
 from discreet.simulate import crime
 from discreet.studies import cities
 from discreet.studies.cities import Panel, read

@@ -18,11 +18,11 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.data.frames import connect
 from discreet.data.jobs import Jobs, read_jobs
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
 from discreet.release.folder import open_releases
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.simulate import lodes
 from discreet.studies.study import Study
 from discreet.synthetic import Synthetic, synthesize

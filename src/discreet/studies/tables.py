@@ -17,8 +17,8 @@ from discreet.arrays import Integers, Vector
 from discreet.data.jobs import Jobs, read_jobs
 from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Heading, Note, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.report.page import Heading, Note, Page, Prose, Table
 from discreet.session import Session
 from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate

@@ -21,7 +21,7 @@ from discreet.models.linear.fit import MixedFit, MixedWarning
 from discreet.models.linear.private import release_mixed
 from discreet.models.linear.residuals import Autoregression
 from discreet.noise.source import SeededSource
-from discreet.report.page import Block, Heading, Page, Prose, Table
+from discreet.pages.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import QUICK_SHARE, flows_file, read_flows
 from discreet.studies.study import Study
 from discreet.words.progress import Progress, silent

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import roc
-from discreet.changes.bootstrap import replicate
-from discreet.changes.roc import Range
 from discreet.data import frames
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import replicate
+from discreet.roc.curve import Range
 from discreet.utility.changes import change
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError

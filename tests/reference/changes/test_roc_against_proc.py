@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.changes import roc
-from discreet.changes.bootstrap import band, replicate
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import band, replicate
 
 EXACT = 1e-10
 

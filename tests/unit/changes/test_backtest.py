@@ -10,7 +10,7 @@ import pytest
 
 from discreet.changes.backtest import backtest_changes
 from discreet.changes.exceptions import exception_report
-from discreet.report.changes import backtest_page, exception_page
+from discreet.changes.page import backtest_page, exception_page
 from discreet.words.errors import DataError
 from faults_of import about
 

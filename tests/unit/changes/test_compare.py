@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.changes import roc
 from discreet.changes.combine import Rule
 from discreet.changes.compare import compare_large_changes
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from discreet.changes import exchange, roc
+from discreet.changes import exchange
 from discreet.changes.compare import compare_large_changes
 from discreet.changes.cutoffs import compare_cutoffs
+from discreet.roc import curve as roc
 
 from .test_compare import frames
 

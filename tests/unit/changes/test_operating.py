@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.changes import roc
 from discreet.changes.operating import chances, operating_point, rates_left_out
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 
 

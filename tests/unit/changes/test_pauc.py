@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.changes import pauc, roc
+from discreet.changes import pauc
+from discreet.roc import curve as roc
 from discreet.words.errors import FitError
 from faults_of import about
 

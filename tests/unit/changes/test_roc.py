@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from discreet.changes import roc
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.changes import families, roc, rolling
+from discreet.changes import families, rolling
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils import estimator_checks  # noqa: E402
 
-from discreet.changes import roc  # noqa: E402
 from discreet.changes.estimators import (  # noqa: E402
     OLS,
     BayesianRegression,
@@ -28,6 +27,7 @@ from discreet.changes.estimators import (  # noqa: E402
     PowerLoss,
     QuantileRegression,
 )
+from discreet.roc import curve as roc  # noqa: E402
 from discreet.words.errors import FitError  # noqa: E402
 from faults_of import about  # noqa: E402
 

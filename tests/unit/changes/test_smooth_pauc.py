@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from discreet.changes import roc
 from discreet.changes.smooth_pauc import loss, smooth_pauc_regression
+from discreet.roc import curve as roc
 from discreet.words.errors import FitError
 from faults_of import about
 

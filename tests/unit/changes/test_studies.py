@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.changes import families, roc, rolling
+from discreet.changes import families, rolling
+from discreet.roc import curve as roc
 from discreet.simulate import crime as simulate_crime
 from discreet.studies import cities, crime, crime_trials, m3
 from discreet.words.errors import DataError

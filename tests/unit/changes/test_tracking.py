@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.changes import roc, tracking
+from discreet.changes import tracking
 from discreet.changes.exceptions import exception_report
 from discreet.changes.forecasters import FAMILIES, QUICK, forecast_cases, members
 from discreet.changes.judged import USUAL
 from discreet.changes.panel import read_panel
 from discreet.changes.scored import Gold, score
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
-from discreet.changes import bootstrap, exchange, roc
+from discreet.changes import exchange
 from discreet.changes.combine import Rule
 from discreet.changes.compare import compare_large_changes
 from discreet.changes.cutoffs import compare_cutoffs
 from discreet.changes.exceptions import exception_report
+from discreet.roc import bootstrap
+from discreet.roc import curve as roc
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from discreet.report import charts, svg
-from discreet.report.page import Code, Figure, Heading, Note, Page, Prose, Table, inline, slug
+from discreet.pages import charts, svg
+from discreet.pages.page import Code, Figure, Heading, Note, Page, Prose, Table, inline, slug
 from discreet.words.errors import DataError
 from faults_of import about
 

@@ -19,9 +19,9 @@ from discreet.models.bayes.quantile import posterior_quantile
 from discreet.models.linear.private import release_mixed
 from discreet.models.mixed import mixed
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Prose
 from discreet.report.counts import intervals
 from discreet.report.flags import LIMITS
-from discreet.report.page import Prose
 from discreet.session import Session
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds
 from discreet.studies.tables import UNIT

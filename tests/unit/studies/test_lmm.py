@@ -10,7 +10,7 @@ import pytest
 
 from discreet.models.linear.private import release_mixed
 from discreet.noise.source import SeededSource
-from discreet.report.page import Note
+from discreet.pages.page import Note
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm
 from discreet.studies.lmm_curves import Case, Trials, by_moments, estimable_blocks

@@ -12,7 +12,7 @@ import pytest
 
 from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource
-from discreet.report.page import Note
+from discreet.pages.page import Note
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes, lodes_grid
 from discreet.studies.lodes_definitions import least_epsilon, table_2

@@ -24,8 +24,8 @@ from discreet.desk.sandbox import confined, in_turn
 from discreet.desk.security import Asking, Form, InTurn, needs
 from discreet.desk.turns import TooMuch
 from discreet.desk.uploads import ACCEPT, kept
-from discreet.report import charts
-from discreet.report.page import Figure, Table
+from discreet.pages import charts
+from discreet.pages.page import Figure, Table
 from discreet.tables.reopened import reopened
 from discreet.utility.between import SureChanges, changes_between
 from discreet.words.errors import DataError, DiscreetError

@@ -10,12 +10,12 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from discreet.changes.listed import chance
-from discreet.changes.sparkline import sparkline
 from discreet.desk import analyses
 from discreet.desk.accounts import Person
 from discreet.desk.rendering import At, Here, page
 from discreet.desk.security import Asking, InTurn
-from discreet.report.page import Table
+from discreet.pages.page import Table
+from discreet.pages.sparkline import sparkline
 
 router = APIRouter(include_in_schema=False)
 FILES = {"report.html": "text/html", "list.csv": "text/csv", "results.json": "application/json"}

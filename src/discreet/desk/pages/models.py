@@ -23,10 +23,10 @@ from discreet.desk.security import Asking, Form, InTurn, needs
 from discreet.desk.turns import TooMuch
 from discreet.desk.uploads import ACCEPT, kept
 from discreet.models.formula.formula import read_formula
+from discreet.pages import charts
+from discreet.pages.page import Figure
 from discreet.privacy.losses import exact
 from discreet.privacy.units import Rows
-from discreet.report import charts
-from discreet.report.page import Figure
 from discreet.words.errors import DataError, DiscreetError
 
 router = APIRouter(include_in_schema=False)

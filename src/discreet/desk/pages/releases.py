@@ -13,10 +13,10 @@ from discreet.desk import planning, published
 from discreet.desk.published import PREVIEW, Published, keys_of
 from discreet.desk.rendering import At, Here, RankedTable, page, ranked_table
 from discreet.desk.security import Asking, InTurn
+from discreet.pages.page import SCRIPTED, Table
+from discreet.pages.ranked import Mark, Ranked
 from discreet.release.folder import rules_of
 from discreet.report.estimates import estimates
-from discreet.report.page import SCRIPTED, Table
-from discreet.report.ranked import Mark, Ranked
 from discreet.tables.quality import NOISE
 
 router = APIRouter(include_in_schema=False)

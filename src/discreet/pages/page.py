@@ -21,17 +21,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.changes.sparkline import sparkline
-from discreet.report import numbers, ranked, svg
-from discreet.report.carried import tag
-from discreet.report.ranked import Ranked
+from discreet.pages import numbers, ranked, svg
+from discreet.pages.carried import tag
+from discreet.pages.ranked import Ranked
+from discreet.pages.sparkline import sparkline
 from discreet.words.errors import DataError
 
 CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
 ROWS_SHOWN = 300  # of a figure's data; the file beside the picture has them all
 HASH = re.compile("[0-9a-f]{64}")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-SCRIPT = files("discreet.report").joinpath("page.js").read_text(encoding="utf-8")
+SCRIPT = files("discreet.pages").joinpath("page.js").read_text(encoding="utf-8")
 SCRIPTED = f"{POLICY}; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'"
 """The rights of a page with searchable tables: it may run this one script, identified by its hash, and nothing else."""
 
@@ -238,7 +238,7 @@ class PageWriter:
             page.title,
             page.lead,
             body,
-            style=files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"),
+            style=files("discreet.pages").joinpath("page.css").read_text(encoding="utf-8"),
             policy=SCRIPTED if scripted else POLICY,
             after=f"<script>{SCRIPT}</script>\n" * scripted,
             language=page.language,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from discreet.report import charts
-from discreet.report.axis import Axis
-from discreet.report.look import CHARACTER, DASHES, FONT, LABEL_LIMIT, PALETTE, WIDE
-from discreet.report.numbers import finite
+from discreet.pages import charts
+from discreet.pages.axis import Axis
+from discreet.pages.look import CHARACTER, DASHES, FONT, LABEL_LIMIT, PALETTE, WIDE
+from discreet.pages.numbers import finite
 
 SIZE, LINE = 12, 20  # pixels: of letters, and of a line of the legend
 BETWEEN = 8  # pixels between an axis and its labels

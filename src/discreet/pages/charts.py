@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.report.axis import log_ticks
-from discreet.report.look import CHARACTER, DASHES, LABEL_LIMIT, NARROW, PALETTE, WIDE
-from discreet.report.numbers import finite, is_number
+from discreet.pages.axis import log_ticks
+from discreet.pages.look import CHARACTER, DASHES, LABEL_LIMIT, NARROW, PALETTE, WIDE
+from discreet.pages.numbers import finite, is_number
 from discreet.words.errors import DataError
 
 Specification: TypeAlias = dict[str, Any]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from discreet.report import numbers
-from discreet.report.look import CHARACTER, FONT, PALETTE
+from discreet.pages import numbers
+from discreet.pages.look import CHARACTER, FONT, PALETTE
 
 WIDTH, HEIGHT, LINE = 640, 30, 24  # pixels: of the bar, and of a line of its legend
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.report import numbers
+from discreet.pages import numbers
 
 TICKS = 6  # about
 SMALLEST, LARGEST = 1e-6, 1e12  # which are written in full

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.changes import roc
-from discreet.changes.roc import Alternative, Range
+from discreet.roc import curve as roc
+from discreet.roc.curve import Alternative, Range
 from discreet.words.errors import DataError
 
 CELLS = 4_000_000

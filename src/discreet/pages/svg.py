@@ -13,9 +13,9 @@ from functools import lru_cache
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from discreet.report import numbers
-from discreet.report.look import FONT, LABEL_LIMIT, PALETTE
-from discreet.report.numbers import finite
+from discreet.pages import numbers
+from discreet.pages.look import FONT, LABEL_LIMIT, PALETTE
+from discreet.pages.numbers import finite
 from discreet.words.extras import needs
 
 GROUND = '<rect width="100%" height="100%" fill="white"/>'

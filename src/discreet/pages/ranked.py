@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from discreet.report.numbers import text
+from discreet.pages.numbers import text
 
 WIDTH, HEIGHT = 120, 14  # units of a mark's picture, which fills its cell
 MOST = 400

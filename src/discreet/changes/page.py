@@ -11,7 +11,7 @@ from discreet.changes.exceptions import ExceptionReport
 from discreet.changes.listed import chance
 from discreet.changes.standards import spelled_cutoff
 from discreet.chart import mark, number
-from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
+from discreet.pages.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
 
 
 def comparison_page(found: Comparison) -> Page:

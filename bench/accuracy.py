@@ -31,7 +31,7 @@ PROMISE = f"alpha {ALPHA}, epsilon {EPSILON}"
 
 OURS = """
 import discreet as dc
-from discreet.schema import LODES
+from discreet.data.schema import LODES
 import numpy as np, pyarrow.parquet as pq
 jobs, cells, alpha, epsilon, runs = sys.argv[1:]
 session = dc.Session(dc.read_jobs(jobs, schema=LODES), unit=dc.Establishments(alpha), budget=int(epsilon) * int(runs))

@@ -27,13 +27,13 @@ PATIENCE = 4
 
 def main(alphas: list[float], *, anew: bool) -> None:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="anchors-")
-    from discreet.errors import Infeasible
     from discreet.noise import anchors, steps
     from discreet.privacy.units import Establishments
-    from discreet.tables import ladder
     from discreet.tables.calibration import calibrate
     from discreet.tables.mechanisms import ladder as mechanisms
     from discreet.tables.mechanisms.ladder import LadderNoise
+    from discreet.tables.optimal import ladder
+    from discreet.words.errors import Infeasible
 
     known = anchors.between
     anchors.between = lambda kind, alpha, epsilon: (  # type: ignore[assignment]
@@ -67,12 +67,12 @@ def main(alphas: list[float], *, anew: bool) -> None:
 def add_rows(alphas: list[float], *, anew: bool) -> None:
     """Solve the rows of `two-sizes` for the outer laws of the package, which stay as they are."""
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="anchors-")
-    from discreet.errors import PrivacyError
     from discreet.noise import anchors, row_search, rows
     from discreet.noise.kept import Unsolved
     from discreet.privacy.losses import Pure
     from discreet.privacy.units import Establishments
     from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
+    from discreet.words.errors import PrivacyError
 
     for alpha in alphas:
         path = Path(anchors.__file__).parent / "solved" / anchors.file_name(alpha)

@@ -13,8 +13,8 @@ import numpy as np
 
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.limits import best_laws
-from discreet.tables.two_sizes import RatioRows, two_sizes
+from discreet.tables.optimal.limits import best_laws
+from discreet.tables.optimal.two_sizes import RatioRows, two_sizes
 
 POINTS = ((1.0, 19, 32, 14), (2.0, 19, 32, 10), (4.0, 50, 60, 16))
 """Epsilon, size, and the sizes and noise that the programme has."""

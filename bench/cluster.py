@@ -28,8 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 import numpy as np
 import discreet as dc
-from discreet import engines
-from discreet.schema import LODES
+from discreet.data import engines
+from discreet.data.schema import LODES
 from discreet.tables.cells import cell_statistics
 def processor():
     "Seconds of this process and its descendants, Spark's Java among them, alive or ended."

@@ -19,7 +19,7 @@ from bench.comparison import Agreement, Comparison, Row, beside
 
 OURS = """
 import discreet as dc
-from discreet.schema import LODES
+from discreet.data.schema import LODES
 jobs, cells, protected, runs = sys.argv[1:]
 unit = dc.Workers() if protected == "jobs" else dc.Establishments("0.1")
 session = dc.Session(dc.read_jobs(jobs, schema=LODES, validate=False), unit=unit, budget=100)

@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from bench.comparison import Comparison
+from discreet.desk import example
+from discreet.desk.accounts import add_account, open_session
+from discreet.desk.desk import Desk
+from discreet.desk.security import COOKIE
+from discreet.desk.store import DeskStore
 from discreet.ledger import Ledger
-from discreet.web import example
-from discreet.web.accounts import add_account, open_session
-from discreet.web.desk import Desk
-from discreet.web.security import COOKIE
-from discreet.web.store import DeskStore
 
 READERS, ROUNDS, RUNS = 200, 3, 10
 PER_READER, WINDOWS = 3, 4

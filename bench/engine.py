@@ -15,7 +15,7 @@ WORKERS = ("sex", "education")
 
 BY_HAND = """
 from itertools import product
-from discreet.schema import LODES
+from discreet.data.schema import LODES
 places = ("place", "sector", "ownership")
 
 def sql(folder, worker_by):
@@ -46,7 +46,7 @@ import duckdb
 from statistics import median
 import numpy as np
 import discreet as dc
-from discreet.frames import connect
+from discreet.data.frames import connect
 from discreet.tables.cells import cell_statistics
 folder, runs, only, *worker_by = sys.argv[1:]
 connection, plan = connect(), sql(folder, worker_by)

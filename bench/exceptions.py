@@ -29,8 +29,8 @@ report(**time_, ranked=len(found.rows), flagged=len(found.flagged), method=found
 
 OURS = """
 import numpy as np
-from discreet.change.forecasters import forecast_cases
-from discreet.change.panel import read_panel
+from discreet.changes.forecasters import forecast_cases
+from discreet.changes.panel import read_panel
 path, origins = sys.argv[1], int(sys.argv[2])
 panel = read_panel(path)
 run = lambda: forecast_cases(panel, methods=("naive", "ses"), season=1, past=origins)

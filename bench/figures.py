@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.comparison import Row
-from discreet.report import charts
-from discreet.report.svg import svg
+from discreet.pages import charts
+from discreet.pages.svg import svg
 
 
 def draw(folder: Path, rows: Sequence[Row], curves: Sequence[Mapping[str, Any]]) -> None:

@@ -17,7 +17,7 @@ FORMULA = "jcr ~ 0 + industry + quarter + C(season) + (1 | county)"
 
 MODEL = """
 import numpy as np
-from discreet.bayes.blmm import bayes_mixed
+from discreet.models.bayes.blmm import bayes_mixed
 formula, path, iterations = sys.argv[1], sys.argv[2], int(sys.argv[3])
 model = bayes_mixed(formula, path)
 """
@@ -25,7 +25,7 @@ model = bayes_mixed(formula, path)
 OURS = (
     MODEL
     + """
-from discreet.bayes.blmm.gibbs import gibbs
+from discreet.models.bayes.blmm.gibbs import gibbs
 time_, chains = measured(lambda: gibbs(model.posterior, draws=200, warmup=iterations - 200, chains=4, judge=False), 3)
 report(seconds=time_["cpu"] / iterations / 4, residual=float(chains.variances[:, :, 0].mean()), rows=model.fit.rows)
 """

@@ -31,8 +31,8 @@ FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 
 RELEASE = """
 import discreet as dc
-from discreet import engines
-from discreet.schema import LODES
+from discreet.data import engines
+from discreet.data.schema import LODES
 folder, limit, scratch, *more = sys.argv[1:]
 engine = engines.open("duckdb", memory_limit=limit, temp_directory=scratch)
 checked, jobs = measured(lambda: dc.read_jobs(folder, schema=LODES, engine=engine, validate=not more))
@@ -55,7 +55,7 @@ report(**time_)
 )
 
 MIXED = """
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 formula, path = sys.argv[1:]
 time_, fit = measured(lambda: mixed(formula, path), 2)
 report(**time_, rows=fit.rows)
@@ -63,7 +63,7 @@ report(**time_, rows=fit.rows)
 
 AUDIT = """
 import discreet as dc
-from discreet.bayes.blmm import bayes_mixed
+from discreet.models.bayes.blmm import bayes_mixed
 formula, path = sys.argv[1:]
 model = bayes_mixed(formula, path)
 time_, audit = measured(lambda: dc.audit_posterior(model, rows="all"))
@@ -72,8 +72,8 @@ report(**time_, rows=model.fit.rows)
 
 COUNTIES = """
 import numpy as np
-from discreet.bayes.blmm import bayes_mixed
-from discreet.lmm import mixed
+from discreet.models.bayes.blmm import bayes_mixed
+from discreet.models.linear import mixed
 counties, rows = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
 g, x = rng.integers(counties, size=rows), rng.normal(size=rows)
@@ -97,7 +97,7 @@ report(**time_)
 """
 
 BLOCKS = """
-from discreet.lmm import fit_blocks
+from discreet.models.linear import fit_blocks
 formula, path, blocks = sys.argv[1:]
 time_, fits = measured(lambda: fit_blocks(formula, path, blocks=int(blocks), seed=1))
 report(**time_)
@@ -105,7 +105,7 @@ report(**time_)
 
 AREAS = """
 import numpy as np
-from discreet.change.roc import partial_auc
+from discreet.roc.curve import partial_auc
 rows = int(sys.argv[1])
 rng = np.random.default_rng(0)
 positive = rng.random(rows) < 0.1
@@ -116,7 +116,7 @@ report(**time_)
 
 QUANTILES = """
 import numpy as np
-from discreet.change.quantile import quantile_regression
+from discreet.changes.quantile import quantile_regression
 rows = int(sys.argv[1])
 rng = np.random.default_rng(0)
 X = np.column_stack([np.ones(rows), rng.normal(size=(rows, 5))])
@@ -154,7 +154,7 @@ report(**time_)
 
 TERMS = """
 import numpy as np
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 rows = int(sys.argv[1])
 rng = np.random.default_rng(0)
 g, h, x = rng.integers(rows // 50, size=rows), rng.integers(100, size=rows), rng.normal(size=rows)

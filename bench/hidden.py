@@ -45,7 +45,7 @@ import warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa, duckdb, narwhals.stable.v2, scipy.optimize
 import pyarrow.csv as csv
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 cpu, criterion = [], []
 text = {name: pa.string() for name in ("a", "g", "h", "m", "kind")}
 designs = json.load(open(sys.argv[1]))

@@ -26,7 +26,7 @@ LEVEL = 0.95  # of our intervals, as they come
 OURS = """
 import duckdb
 import discreet as dc
-from discreet.schema import LODES
+from discreet.data.schema import LODES
 jobs, alpha, epsilon, strength, mechanism = sys.argv[1:]
 session = dc.Session(dc.read_jobs(jobs, schema=LODES, validate=False), unit=dc.Establishments(alpha, strength),
                      budget=epsilon)

@@ -39,7 +39,7 @@ PROCESSES, CHARGES, KILLED, SYNC = 16, 2_000, 4, 0.05
 CHARGING = """
 import os, sys, time
 from fractions import Fraction
-from discreet.errors import BudgetExceeded
+from discreet.words.errors import BudgetExceeded
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers

@@ -28,7 +28,7 @@ BLOCKS, SAMPLED = 8_945, 150
 OURS = """
 import duckdb, narwhals.stable.v2, pyarrow.compute  # R, too, has loaded its package before the clock starts
 import numpy as np, pyarrow.parquet as pq
-from discreet.lmm import estimate, fit_blocks, leave_groups_out, mixed
+from discreet.models.linear import estimate, fit_blocks, leave_groups_out, mixed
 job, path, formula, blocks, sampled, *left_out = sys.argv[1:]
 columns = ["jcr", "industry", "quarter", "county"]
 data = path if job in ("parquet", "cold") else None if job == "crossed" else pq.read_table(path, columns=columns)

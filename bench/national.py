@@ -114,7 +114,7 @@ import duckdb
 from statistics import median
 import numpy as np
 import discreet as dc
-from discreet.frames import connect
+from discreet.data.frames import connect
 kind, folder, runs, only, *quarters = sys.argv[1:]
 unit, connection = dc.Establishments("0.1"), connect()
 if kind == "payroll":

@@ -51,7 +51,7 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import discreet as dc
-from discreet.columns import column_of, doubles_of
+from discreet.data.columns import column_of, doubles_of
 def rounded(table, way, name):
     values = way(doubles_of(table[name]) / 5) * 5
     return column_of(np.nan_to_num(values).astype(np.int64), missing=np.isnan(values))

@@ -1,6 +1,6 @@
 """A table of `ladder` made better by a linear programme: no size errs more than before, and most err less.
 
-The search of `tables.ladder` is quick and leaves something: at alpha 0.1 and epsilon 1 a fifth at 22 workers. Unknowns
+The search of `tables.optimal.ladder` is quick and leaves something: at alpha 0.1 and epsilon 1 a fifth at 22 workers. Unknowns
 are the probabilities inside the window over those before; the outer law, every row's mass and every mean stay as they
 are. Nothing here is believed: what is found is checked like any other table (docs/proofs/ladder.md).
 """
@@ -15,8 +15,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.tables.ladder import SLACK, growth, moves
 from discreet.tables.mechanisms.ladder import LadderNoise
+from discreet.tables.optimal.ladder import SLACK, growth, moves
 
 KEPT = 0.85
 """The share of the search's own slack that the programme keeps; the table before keeps a little more than this."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from bench import peers
 from bench.comparison import Agreement, Comparison, Row, beside
-from discreet.bayes.blmm.diagnostics import effective_size, standard_error
+from discreet.models.bayes.blmm.diagnostics import effective_size, standard_error
 
 SIMULATED = """
 import numpy as np
@@ -34,8 +34,8 @@ OURS = (
     SIMULATED
     + """
 import narwhals.stable.v2, pyarrow.compute, scipy.interpolate, scipy.linalg, scipy.optimize, scipy.sparse, scipy.special
-from discreet.bayes.blmm import bayes_mixed
-from discreet.bayes.blmm.gibbs import gibbs
+from discreet.models.bayes.blmm import bayes_mixed
+from discreet.models.bayes.blmm.gibbs import gibbs
 table = {"y": y, "x": x, "g": g}
 def posterior():
     fit = bayes_mixed("y ~ x + (1 | g)", table)

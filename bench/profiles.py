@@ -43,7 +43,7 @@ RELEASE = (
     PROFILED
     + """
 import discreet as dc
-from discreet.schema import LODES
+from discreet.data.schema import LODES
 jobs = dc.read_jobs(sys.argv[1], schema=LODES, validate=False)
 session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=100)
 query = session.count(by=["place", "sector", "ownership", "sex", "education"])
@@ -54,7 +54,7 @@ profiled(lambda: query.release(epsilon=4))
 MIXED = (
     PROFILED
     + """
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 profiled(lambda: mixed("jcr ~ 0 + industry + quarter + (1 | county)", sys.argv[1]))
 """
 )
@@ -63,7 +63,7 @@ AUDIT = (
     PROFILED
     + """
 import discreet as dc
-from discreet.bayes.blmm import bayes_mixed
+from discreet.models.bayes.blmm import bayes_mixed
 model = bayes_mixed("jcr ~ 0 + industry + quarter + (1 | county)", sys.argv[1])
 profiled(lambda: dc.audit_posterior(model, rows="all"))
 """

@@ -34,7 +34,7 @@ def loss(betas):
 OURS = (
     READ
     + """
-from discreet.change.quantile import quantile_regression
+from discreet.changes.quantile import quantile_regression
 quantile_regression(X[:500], y[:500], taus)
 time_, betas = measured(lambda: quantile_regression(X, y, taus), 3)
 report(seconds=time_["cpu"], loss=loss(betas))

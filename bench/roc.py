@@ -30,7 +30,7 @@ score = np.round(rng.normal(size=n) + positive, 4)
 OUR_AREA = (
     AREA
     + """
-from discreet.change.roc import partial_auc
+from discreet.roc.curve import partial_auc
 run = lambda: partial_auc(positive, score, fpr=(0, 0.2), scale="mcclish")
 run()
 time_, area = measured(run, 3)
@@ -73,7 +73,7 @@ report(seconds = t$cpu, area = t$result, version = as.character(packageVersion("
 
 OUR_TEST = """
 import numpy as np
-from discreet.change.bootstrap import replicate
+from discreet.roc.bootstrap import replicate
 whole = np.load(sys.argv[1])
 positive, scores = whole[0] > 0, whole[1:]
 run = lambda: replicate(positive, scores, resamples=int(sys.argv[2]))

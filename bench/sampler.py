@@ -56,13 +56,13 @@ UNIONS = """
 import tempfile
 from pathlib import Path
 import numpy as np
-from discreet.jobs import read_jobs
+from discreet.data.jobs import read_jobs
 from discreet.noise.source import SystemSource
 from discreet.privacy.units import Establishments
 from discreet.simulate import lodes
 from discreet.studies.lodes import WORKER_BY, WORKPLACE_BY
 from discreet.tables.calibration import calibrate
-from discreet.tables.establishments import histograms
+from discreet.tables.baseline.establishments import histograms
 draws, found = int(sys.argv[1]), {}
 weak = calibrate("weak-unions", unit=Establishments("0.1", "weak"), epsilon=4, cells=8)
 sets = np.arange(256)[:, None] >> np.arange(8) & 1

@@ -38,7 +38,7 @@ import warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa, pyarrow.compute, duckdb, narwhals.stable.v2
 import pyarrow.csv as csv
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 path, formula, times = sys.argv[1:]
 text = {name: pa.string() for name in ("a", "g", "h", "s", "w", "f", "nothing")}
 table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=text))

@@ -17,8 +17,8 @@ import discreet as dc
 from discreet import demo
 from discreet.audit.attacked import attack
 from discreet.noise.source import SeededSource
-from discreet.tables.establishments import histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import histograms
+from discreet.tables.baseline.infusion import Infusion
 
 PICTURE = Path(__file__).parent / "images" / "tables.svg"
 BY, KINDS = ["place", "sector", "ownership"], ["sex", "education"]

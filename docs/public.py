@@ -25,12 +25,12 @@ def groups() -> dict[str, list[str]]:
     return {
         "names": [f"discreet.{name}" for name in sorted(discreet._HOMES)],
         "types": given(),
-        "readers": [f"discreet.readers.{name}" for name in READERS],
+        "readers": [f"discreet.data.readers.{name}" for name in READERS],
         "data": [f"discreet.simulate.{name}.write" for name in DATA],
         "errors": [
-            f"discreet.errors.{name}"
-            for name, value in vars(import_module("discreet.errors")).items()
-            if inspect.isclass(value) and value.__module__ == "discreet.errors" and not name.startswith("_")
+            f"discreet.words.errors.{name}"
+            for name, value in vars(import_module("discreet.words.errors")).items()
+            if inspect.isclass(value) and value.__module__ == "discreet.words.errors" and not name.startswith("_")
         ],
     }
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.databases import Address, copied, moment
-from discreet.errors import DataError, MissingExtra, PlanError
+from discreet.data.databases import Address, copied, moment
 from discreet.ledger import Ledger
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.words.errors import DataError, MissingExtra, PlanError
 from faults_of import about
 
 PASSWORD = "s3cret-Pa55-word"
@@ -102,7 +102,7 @@ def driver_is_missed(module: str, extra: str, database: Filled, monkeypatch: pyt
 
 
 def desk_takes_an_address_and_no_password(database: Filled, wrong: str, folder: Path) -> None:
-    from discreet.web.desk import Desk
+    from discreet.desk.desk import Desk
 
     folder.mkdir()
     (folder / "desk.toml").write_text(DESK.format(database.address("jobs")))

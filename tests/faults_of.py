@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from discreet.errors import DiscreetError
+from discreet.words.errors import DiscreetError
 
 
 def about(*subjects: str | None, naming: tuple[object, ...] = ()) -> Callable[[BaseException], bool]:

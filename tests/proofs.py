@@ -1,4 +1,4 @@
-"""The hashes of the source that our proofs cover: what `discreet.proofs` computes, for docs/proofs and src/discreet.
+"""The hashes of the source that our proofs cover: what `discreet.privacy.proofs` computes, for docs/proofs and src/discreet.
 
 What decides outside of the mechanisms how much noise there is, `DECIDES`, stands in every proof of one. When what is
 covered changes, `tests/unit/test_proofs.py` fails. Read the proof again; then write the new hashes with
@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from discreet import proofs
-from discreet.proofs import covered
+from discreet.privacy import proofs
+from discreet.privacy.proofs import covered
 
 __all__ = ["DECIDES", "PROOFS", "SOURCE", "covered", "hashed", "refresh"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.lmm.private.request import Method
+from discreet.models.linear.private.request import Method
 from discreet.session import Session
 from discreet.tables.mechanisms.registry import OURS
 

@@ -1,4 +1,4 @@
-"""A picture as a value: a Vega-Lite specification that notebooks draw, `report.svg` draws and altair takes further."""
+"""A picture as a value: a Vega-Lite specification that notebooks draw, `pages.svg` draws and altair takes further."""
 
 from __future__ import annotations
 

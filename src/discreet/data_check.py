@@ -14,25 +14,25 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from discreet.arguments import of_kinds
-from discreet.delimited import BadLine, lines, quoted
-from discreet.errors import DataError, concerning
-from discreet.faults import Fault
-from discreet.frames import called, collect, open_frame, refuse, tally
-from discreet.histories import Histories, history_faults, read_histories
-from discreet.jobs import Jobs, read_jobs
-from discreet.oddities import oddities
+from discreet.data.delimited import BadLine, lines, quoted
+from discreet.data.frames import called, collect, open_frame, refuse, tally
+from discreet.data.histories import Histories, history_faults, read_histories
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.oddities import oddities
+from discreet.data.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
+from discreet.data.scans import is_csv
+from discreet.data.schema import REST, Label, Schema
+from discreet.data.unnamed import index_of, periods, unnamed
 from discreet.release.files import MANIFEST
-from discreet.row_checks import ROW, WHERE, Pass, RowCheck, at_the_cap
-from discreet.scans import is_csv
-from discreet.schema import REST, Label, Schema
-from discreet.unnamed import index_of, periods, unnamed
-from discreet.voices import COMMAND, Voice
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DataError, concerning
+from discreet.words.faults import Fault
+from discreet.words.voices import COMMAND, Voice
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-    from discreet.frames import Frame
+    from discreet.data.frames import Frame
     from discreet.privacy.losses import Number
 
 Places: TypeAlias = "Mapping[str, Callable[[int], tuple[str, int | None]]]"
@@ -234,7 +234,7 @@ def check_data(
     for part, odd in oddities(frame, required=columns):
         found += _found(part, odd, name, places, refused=False)
     if response is not None:
-        from discreet.lmm.private.owner import look
+        from discreet.models.linear.private.owner import look
 
         with concerning("response"):
             notes = look(source, response=response, public=public, numbers=numbers, bounds=bounds or (0, 1))

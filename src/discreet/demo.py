@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from discreet.audit.attacked import attack
-from discreet.errors import DataError
 from discreet.ledger.anchors import forget_simulated
 from discreet.noise.source import SeededSource
-from discreet.report.page import Block, Heading, Note, Prose, Table
+from discreet.pages.page import Block, Heading, Note, Prose, Table
 from discreet.report.release import percent
-from discreet.tables.establishments import Histograms, histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import Histograms, histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.release import CountRelease
+from discreet.words.errors import DataError
 
 MARK = ".discreet-demo"
 KEY = b"the agency's own secret"

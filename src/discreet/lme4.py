@@ -11,11 +11,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.errors import FitError
-from discreet.lmm.effects import RandomEffects
-from discreet.lmm.fit import MixedFit
-from discreet.lmm.general_fit import GeneralisedFit
-from discreet.lmm.private.result import PrivateFit
+from discreet.models.linear.effects import RandomEffects
+from discreet.models.linear.fit import MixedFit
+from discreet.models.linear.general_fit import GeneralisedFit
+from discreet.models.linear.private.result import PrivateFit
+from discreet.words.errors import FitError
 
 Fit: TypeAlias = MixedFit | GeneralisedFit | PrivateFit
 ByLevel: TypeAlias = dict[str, dict[str, dict[str, float]]]

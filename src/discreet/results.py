@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.columns import column_of
-from discreet.errors import DataError, MissingExtra
-from discreet.extras import needs
-from discreet.faults import Argument
+from discreet.data.columns import column_of
+from discreet.words.errors import DataError, MissingExtra
+from discreet.words.extras import needs
+from discreet.words.faults import Argument
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,23 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from discreet.arguments import of_kinds
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import Argument
-from discreet.histories import Histories, when_is
-from discreet.jobs import Jobs
+from discreet.data.histories import Histories, when_is
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Label
 from discreet.ledger import Period, Policy
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.release.known_data import content_of
-from discreet.schema import Label
 from discreet.tables.amounts import refuse_amounts
-from discreet.tables.changes import ChangeQuery
-from discreet.tables.flows import FlowQuery
 from discreet.tables.mean import MeanQuery
+from discreet.tables.movement.changes import ChangeQuery
+from discreet.tables.movement.flows import FlowQuery
 from discreet.tables.query import CountQuery
 from discreet.tables.workload import Workload, measured_tables
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DataError, PrivacyError
+from discreet.words.faults import Argument
 
 
 class Session:

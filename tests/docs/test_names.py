@@ -41,6 +41,6 @@ def test_every_name_resolves(page):
 
 def test_it_can_fail():
     assert len(set.union(*map(found, PAGES))) > 20
-    for name in ("discreet.change.roc.pauc", "dc.nothing", "change.roc.pauc"):
+    for name in ("discreet.roc.curve.pauc", "dc.nothing", "change.roc.pauc"):
         with pytest.raises(AttributeError):
             resolve(name)

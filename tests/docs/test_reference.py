@@ -35,8 +35,15 @@ def test_the_reference_lists_every_group() -> None:
     page = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     for group in public.groups():
         assert f"```{{names}} {group}\n" in page
-    assert {f"discreet.{name}" for name in discreet.__all__} - {*NAMES} == {"discreet.errors", "discreet.simulate"}
-    assert {"discreet.tables.release.CountRelease", "discreet.lmm.fit.MixedFit", "discreet.jobs.Jobs"} <= {*NAMES}
+    assert {f"discreet.{name}" for name in discreet.__all__} - {*NAMES} == {
+        "discreet.words.errors",
+        "discreet.simulate",
+    }
+    assert {
+        "discreet.tables.release.CountRelease",
+        "discreet.models.linear.fit.MixedFit",
+        "discreet.data.jobs.Jobs",
+    } <= {*NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)

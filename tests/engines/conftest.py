@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from discreet import engines
-from discreet.schema import Schema
+from discreet.data import engines
+from discreet.data.schema import Schema
 
 SPARK = pytest.param("spark", marks=pytest.mark.spark)
 MEMORY = ["memory-arrow", "memory-pandas", "memory-polars"]

@@ -168,9 +168,9 @@ class Same(SeededSource):
 
 
 if __name__ == "__main__":
-    from discreet.errors import DiscreetError
     from discreet.plan.run import run
     from discreet.release import account
+    from discreet.words.errors import DiscreetError
 
     account.SystemSource = lambda: Same(SEED)
     try:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.jobs import read_jobs
-from discreet.schema import Schema
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import Schema
 from discreet.tables.cells import cell_statistics
 
 STATES, SECTORS = ["01", "06"], ["11", "92"]

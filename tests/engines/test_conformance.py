@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from discreet import engines, row_checks
-from discreet.errors import DataError, EngineError
-from discreet.frames import collect, count_if, open_frame, repetitions, require, tally, working
-from discreet.jobs import read_jobs
-from discreet.schema import Schema
+from discreet.data import engines, row_checks
+from discreet.data.frames import collect, count_if, open_frame, repetitions, require, tally, working
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import Schema
 from discreet.tables import cells
 from discreet.tables.cells import cell_statistics
+from discreet.words.errors import DataError, EngineError
 from faults_of import about
 
 QUERIES: list[dict[str, Any]] = [

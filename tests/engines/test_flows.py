@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.histories import read_histories
-from discreet.schema import Schema
-from discreet.tables import flow_cells
-from discreet.tables.flow_cells import statistics
+from discreet.data.histories import read_histories
+from discreet.data.schema import Schema
+from discreet.tables.movement.flow_cells import statistics
+from discreet.tables.movement.published import flow_cells
 
 QUARTERS = [f"q{i}" for i in range(6)]
 PLACES = {100 + firm: (f"c{firm % 3}", f"s{firm % 2}") for firm in range(12)}

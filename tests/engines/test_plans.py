@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engines import spark as spark_engine
-from discreet.engines.spark_settings import OURS, is_secret, properties_of
-from discreet.errors import DataError, EngineError, MissingExtra, PlanError
+from discreet.data.engines import spark as spark_engine
+from discreet.data.engines.spark_settings import OURS, is_secret, properties_of
 from discreet.plan import confidential
 from discreet.plan.bundle import request
 from discreet.plan.check import check
@@ -24,6 +23,7 @@ from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.release import account
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import DataError, EngineError, MissingExtra, PlanError
 from faults_of import about
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet import engines
-from discreet.engines.spark import require_java
-from discreet.errors import DataError, EngineError, MissingExtra, PlanError
-from discreet.frames import collect
+from discreet.data import engines
+from discreet.data.engines.spark import require_java
+from discreet.data.frames import collect
+from discreet.words.errors import DataError, EngineError, MissingExtra, PlanError
 from faults_of import about
 
 
@@ -34,8 +34,8 @@ def test_duckdb_obeys_its_settings(tmp_path: Path) -> None:
 def test_duckdb_keeps_off_the_standard_output() -> None:
     """Its progress bar would break what a program reads from there; `python -c` is where it is on."""
     code = """
-from discreet import engines
-from discreet.frames import open_frame
+from discreet.data import engines
+from discreet.data.frames import open_frame
 for frame in (engines.open("duckdb").read({"x": [1]}), open_frame({"x": [1]})):
     bar = "SELECT current_setting('enable_progress_bar') AS bar"
     print(frame.to_native().query("t", bar).fetchall()[0][0])

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import ANCHORS, Anchor, AnchorFile, LostLedger, OutputFolder, note_of
 from discreet.ledger.entries import EntryError
 from discreet.ledger.store import NAME
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
+from discreet.words.errors import LedgerError, PrivacyError
 from faults_of import about
 
 UNIT = Workers()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import LedgerError
 from discreet.ledger import Ledger, store
+from discreet.words.errors import LedgerError
 
 SEVERAL = 3  # releases in the longest life, so that instants fall on every step of one
 

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from discreet.cli.ledger import ledger as command
-from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
+from discreet.words.errors import BudgetExceeded, LedgerError, PrivacyError
 from faults_of import about
 
 JOBS = {"dataset": "Löhne 2026", "unit": Establishments(alpha="1/3")}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import LedgerError
 from discreet.ledger import Ledger
 from discreet.ledger.store import Store
+from discreet.words.errors import LedgerError
 
 
 def test_a_disk_that_turns_read_only_while_a_ledger_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

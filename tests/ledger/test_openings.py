@@ -14,7 +14,8 @@ import pytest
 from pyarrow import csv, parquet
 
 import discreet as dc
-from discreet.errors import PlanError, PrivacyError
+from discreet.data.scans import origin_of
+from discreet.data.schema import Schema
 from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -22,8 +23,7 @@ from discreet.plan.run import run
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 from discreet.release.known_data import KnownData, digest_of
-from discreet.scans import origin_of
-from discreet.schema import Schema
+from discreet.words.errors import PlanError, PrivacyError
 from faults_of import about
 
 SCHEMA = Schema(["place"], {"sex": ["F", "M"]})

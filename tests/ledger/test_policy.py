@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.errors import BudgetExceeded, DataError, PrivacyError
 from discreet.ledger import Entry, Ledger, Period, Policy, chain
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
+from discreet.words.errors import BudgetExceeded, DataError, PrivacyError
 
 
 def charged(ledger: Ledger, release: str, epsilon: object, period: str | None) -> None:

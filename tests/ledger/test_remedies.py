@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.app import app
-from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger import Ledger, Policy
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
 from discreet.release.known_data import Fingerprint, KnownData, open_once
-from discreet.voices import COMMAND, FORM, PLAN, PYTHON, Voice
+from discreet.words.errors import LedgerError, PrivacyError
+from discreet.words.voices import COMMAND, FORM, PLAN, PYTHON, Voice
 
 ROWS = Fingerprint(frozenset(["rows"]), frozenset(["rows"]))
 OPEN = {

@@ -17,11 +17,11 @@ from pathlib import Path
 import psycopg  # noqa: F401
 import sqlalchemy.dialects.postgresql  # noqa: F401
 
-from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.ledger import Entry, Ledger, release_once, store  # noqa: F401
 from discreet.ledger.publication import fingerprints
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
+from discreet.words.errors import BudgetExceeded, DiscreetError
 
 TOTAL, PRICE, UNIT = Pure(1), Pure("0.2"), Workers()
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import PrivacyError
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms import registry
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 EXERCISE = Path(__file__).with_name("exercise") / "power_law.py"
@@ -68,7 +68,7 @@ def test_one_file_is_enough(installed: Path, plan: Path, command: Command) -> No
 
 def test_expected_errors_and_intervals_of_the_exercise_are_those_of_its_draws(installed: Path) -> None:
     from discreet.noise.source import SeededSource
-    from discreet.tables.intervals import intervals
+    from discreet.tables.intervals.counts import intervals
 
     mechanism = calibrate("power-law", unit=dc.Establishments("0.1"), epsilon=2)
     truth = np.full((20_000, 1), 300)

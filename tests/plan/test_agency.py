@@ -14,12 +14,12 @@ import pytest
 
 from discreet.archive.packing import as_json
 from discreet.cli.plan import _beside_agencies
-from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.release.folder import open_release
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 
 CELLS = [(f"P{i}", sector) for i in range(4) for sector in ("farm", "shop")]
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.archive.findings import RefutedError
-from discreet.errors import DataError, PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.joined import join_plans
@@ -23,6 +22,7 @@ from discreet.release.alarms import kept
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import verify_bundle
 from discreet.utility.between import changes_between
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 
 from .test_flows import written
@@ -209,8 +209,8 @@ def test_folders_of_two_releases_have_the_same_alarms(released: Path, command) -
 def test_the_desk_has_the_same_alarms(released: Path, monkeypatch) -> None:
     """On real folders, whose level is a fraction in words, and with ends of the draws."""
     pytest.importorskip("fastapi")
-    from discreet.web.pages import changes
-    from discreet.web.published import Published
+    from discreet.desk.pages import changes
+    from discreet.desk.published import Published
 
     def chosen(here, text):
         folder = released.parent / "out" / text

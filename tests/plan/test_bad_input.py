@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, PlanError, PrivacyError
 from discreet.ledger import Ledger, Policy
 from discreet.plan.owner import owner_notes
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.words.errors import DataError, DiscreetError, PlanError, PrivacyError
 
 Rows = dict[str, list[Any]]
 UNIT = dc.Establishments("0.1")

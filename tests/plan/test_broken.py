@@ -443,8 +443,8 @@ def test_all_faults_at_once(plan: Path, command) -> None:
 )
 def test_keys_cannot_write_to_a_terminal(line: str, tmp_path: Path) -> None:
     """A message is what its author wrote: no key of a plan moves the cursor, turns the text or breaks the line."""
-    from discreet.errors import PlanError
     from discreet.plan.reading import read_plan
+    from discreet.words.errors import PlanError
 
     path = tmp_path / "plan.toml"
     path.write_text(line)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet import faults
-from discreet.faults import Value
-from discreet.voices import written
+from discreet.words import faults
+from discreet.words.faults import Value
+from discreet.words.voices import written
 
 PLAN = """
 [data]

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import UNTYPED, check
 from discreet.plan.reading import PlanFile, read_plan
@@ -23,6 +22,7 @@ from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.ladder import LadderNoise
+from discreet.words.errors import PlanError
 from faults_of import about
 
 LADDER: LadderNoise = calibrate("ladder", unit=Establishments("0.1"), epsilon=2)  # type: ignore[assignment]
@@ -51,7 +51,7 @@ def test_needs_no_confidential_data(plan: Path, command, contents) -> None:
 
 def test_reads_no_confidential_data(plan: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every door to a table is shut, and the plan is priced all the same."""
-    from discreet import frames
+    from discreet.data import frames
 
     def shut(*_: object, **__: object) -> None:
         raise AssertionError("confidential data were opened")

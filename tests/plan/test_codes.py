@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, PlanError
-from discreet.frames import _home
+from discreet.data.frames import _home
 from discreet.plan.run import run
 from discreet.publication.publish import FORMATS, publish_files
 from discreet.publication.site import site
 from discreet.release.folder import open_releases
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 
 RNG = np.random.default_rng(11)

@@ -12,16 +12,16 @@ import pytest
 import discreet as dc
 from discreet.audit.stand_in import same_shape
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Prose
 from discreet.plan.comparison import CLASSES_OF_SUMS, FEWEST_CELLS, MOST_CELLS, compare, foreseen
 from discreet.plan.run import run
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.report.comparison import SimulatedErrors
 from discreet.report.comparison import one as one_comparison
-from discreet.report.page import Prose
 from discreet.simulate import national
-from discreet.tables.establishments import histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.release import CountRelease
 
 UNIT = dc.Establishments("0.1")

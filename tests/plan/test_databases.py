@@ -28,14 +28,14 @@ from database_cases import (
     refused_at_its_place,
     rows_go_between_tables,
 )
-from discreet import databases
-from discreet.databases import Address, moment
-from discreet.errors import DataError, PlanError
+from discreet.data import databases
+from discreet.data.databases import Address, moment
 from discreet.plan import run as run_module
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 from interrupted import failing_after
 from postgres_server import postgres, postgres_server, postgres_url
@@ -330,7 +330,7 @@ def test_a_full_disk_is_said_and_costs_nothing(plan: Path) -> None:
     """A file of the process may hold 4 KB."""
     limited = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "from discreet.databases import copied; "
+        "from discreet.data.databases import copied; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)); copied(sys.argv[1])"
     )
     address = re.search(r'"(postgresql:[^"]*::jobs)"', plan.read_text())[1]  # type: ignore[index]

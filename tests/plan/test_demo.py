@@ -11,9 +11,9 @@ import pytest
 from pyarrow.csv import read_csv
 
 from discreet import demo
-from discreet.errors import DataError
 from discreet.ledger import Ledger
 from discreet.plan.reading import read_plan
+from discreet.words.errors import DataError
 from faults_of import about
 
 

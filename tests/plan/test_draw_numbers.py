@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import release_doors
-from discreet.errors import DiscreetError, PlanError
 from discreet.ledger import Ledger
 from discreet.ledger.draws import Superseded
 from discreet.plan.run import run
@@ -28,6 +27,7 @@ from discreet.privacy.losses import Pure
 from discreet.release import account
 from discreet.release.account import Account
 from discreet.release.payer import Payer
+from discreet.words.errors import DiscreetError, PlanError
 
 FOLDERS = 3
 HEAD = """

@@ -13,7 +13,6 @@ import pytest
 from openpyxl import load_workbook
 
 from discreet.archive.findings import RefutedError, UncheckedError
-from discreet.errors import MissingExtra, PlanError
 from discreet.ledger import Ledger
 from discreet.plan import sheets
 from discreet.plan.reading import read_plan
@@ -21,6 +20,7 @@ from discreet.plan.run import run
 from discreet.review import recompute
 from discreet.review.books import check_book
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import MissingExtra, PlanError
 
 ABOUT = {"release": "places", "data": "toys"}
 
@@ -194,7 +194,7 @@ def test_excel_stands_beside_parquet(plan: Path) -> None:
 
 
 def test_the_desks_form_offers_excel() -> None:
-    from discreet.web import drafts
+    from discreet.desk import drafts
 
     template = (Path(drafts.__file__).parent / "templates" / "plan.html").read_text()
     assert '("csv", "parquet", "xlsx")' in template

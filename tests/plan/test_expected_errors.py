@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.bayes.conjugate import UNIT_INFORMATION, Parts
+from discreet.models.bayes.conjugate import UNIT_INFORMATION, Parts
 from discreet.noise.source import SeededSource
 from discreet.plan.check import ReleaseCheck, check
 from discreet.plan.confidential import Confidential

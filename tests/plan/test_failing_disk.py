@@ -20,10 +20,10 @@ import duckdb
 import pytest
 
 import discreet
-from discreet.errors import DiscreetError
 from discreet.ledger import Ledger
 from discreet.plan.engine import at_work
 from discreet.plan.run import run
+from discreet.words.errors import DiscreetError
 
 LOOKS = ("stat", "lstat", "scandir", "listdir", "open")
 CHANGES = ("mkdir", "rmdir", "unlink", "remove", "rename", "replace", "link", "chmod", "fsync")

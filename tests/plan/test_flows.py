@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.audit.identification import identification
-from discreet.errors import PlanError
+from discreet.pages.ranked import Ranked
 from discreet.plan.check import check
 from discreet.plan.owner import owner_notes
 from discreet.plan.reading import read_plan
@@ -23,8 +23,8 @@ from discreet.plan.run import run
 from discreet.privacy.identification import posterior
 from discreet.release.folder import open_releases
 from discreet.report.flows import shown
-from discreet.report.ranked import Ranked
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 
 PLAN = """
 title = "Flows"
@@ -207,8 +207,8 @@ def test_changes_beside_a_table_without_times_are_refused(tmp_path: Path) -> Non
 def test_published_flows_are_near_the_true_ones(done: Any) -> None:
     plan, _ = done
     import discreet as dc
-    from discreet.tables.flow_noise import flows_of
-    from discreet.tables.flows import statistics
+    from discreet.tables.movement.flow_noise import flows_of
+    from discreet.tables.movement.flows import statistics
 
     table = dc.read_histories(
         plan.parent / "data" / "jobs.parquet", quarters=QUARTERS, schema=dc.Schema(["county", "sector"], {})

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.archive.findings import RefutedError
-from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.review.recompute import check_intervals
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 from faults_of import about
 
 PLAN = """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.joined import join_plans
 from discreet.plan.reading import read_plan
+from discreet.words.errors import PlanError
 
 JOBS = "firm,person,place\n" + "".join(f"f{i // 4},p{i},c{i // 4 % 3}\n" for i in range(40))
 PANEL = "y,g\n" + "".join(f"{i % 7 / 7:.3f},g{i % 5}\n" for i in range(60))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import LedgerError, PlanError
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import ANCHORS, OutputFolder
 from discreet.plan.check import check
@@ -21,6 +20,7 @@ from discreet.plan.run import run
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import LedgerError, PlanError
 
 UNIT = Establishments("0.1")
 TWO_PEOPLE = {"reason": "the disk died", "by": "anna", "confirmed_by": "rita"}

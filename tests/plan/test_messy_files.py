@@ -21,13 +21,13 @@ import pyarrow.csv as arrow_csv
 import pytest
 
 import discreet as dc
-from discreet.faults import Argument, Fault
+from discreet.desk import worker
+from discreet.desk.desk import Desk
+from discreet.desk.drafts import as_toml, digest, first_draft
+from discreet.desk.runs import events
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
-from discreet.web import worker
-from discreet.web.desk import Desk
-from discreet.web.drafts import as_toml, digest, first_draft
-from discreet.web.runs import events
+from discreet.words.faults import Argument, Fault
 
 NAMES = ("firm", "person", "naics", "place", "sex")
 ROWS = [

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import check_plan, read_plan, results
-from discreet.caveats import ONE_SLOPE
-from discreet.errors import DiscreetError, PlanError
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
+from discreet.words.caveats import ONE_SLOPE
+from discreet.words.errors import DiscreetError, PlanError
 from faults_of import about
 
 PLAN = """

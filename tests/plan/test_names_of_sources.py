@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.words.errors import PlanError
 
 SOURCE = """
 [source.{name}.data]

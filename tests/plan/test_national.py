@@ -20,8 +20,8 @@ import discreet as dc
 from discreet.noise.source import SeededSource
 from discreet.simulate import national
 from discreet.tables import consistency
-from discreet.tables.establishments import histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.workload import agreed
 
 TABLES = (

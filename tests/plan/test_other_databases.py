@@ -26,9 +26,9 @@ from database_cases import (
     rows_go_between_tables,
     spent_nothing,
 )
-from discreet.databases import Address, copied, moment
-from discreet.errors import DataError, PlanError
+from discreet.data.databases import Address, copied, moment
 from discreet.plan.run import run
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 from mariadb_server import mariadb_server
 
@@ -141,7 +141,7 @@ def test_all_tables_are_read_at_one_moment(
 
 
 def test_rows_come_in_batches(database: Mariadb | Lite, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.databases import sql
+    from discreet.data.databases import sql
 
     monkeypatch.setattr(sql, "BATCH", 7)
     sizes, batch = [], sql._batch
@@ -231,7 +231,7 @@ def test_a_table_without_transactions_is_refused(database: Mariadb, plan: Path) 
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 def test_the_transaction_can_write_nothing(database: Mariadb) -> None:
-    from discreet.databases import sql
+    from discreet.data.databases import sql
 
     database.run(f"GRANT ALL ON {database.name}.* TO {database.role}@'127.0.0.1'")
     connection = sql.connect(Address.of(database.address("jobs")))

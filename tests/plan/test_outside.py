@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import PrivacyError
-from discreet.proofs import stamp
+from discreet.privacy.proofs import stamp
 from discreet.release import files
 from discreet.review import verdict as reviewer
 from discreet.tables.mechanisms import outside, registry
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 EXERCISE = Path(__file__).with_name("exercise")

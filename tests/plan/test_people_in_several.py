@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import PlanError
+from discreet.desk.book import book_at
 from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -16,7 +16,7 @@ from discreet.plan.run import run
 from discreet.privacy.assurance import APART, ASKED, DIFFERENT
 from discreet.publication.site import site
 from discreet.review.verdict import verify_bundle
-from discreet.web.book import book_at
+from discreet.words.errors import PlanError
 from faults_of import about
 
 SUM = "Somebody who is in several of 'q1' and 'q2' is covered by the sum of their losses alone, epsilon=4."

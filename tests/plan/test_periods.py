@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import BudgetExceeded, PlanError, PrivacyError
 from discreet.ledger import Ledger, Period, Policy
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -18,6 +17,7 @@ from discreet.plan.run import run
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import BudgetExceeded, PlanError, PrivacyError
 
 HEAD = """
 [data]

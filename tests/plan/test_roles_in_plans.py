@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.data.frames import open_frame
+from discreet.data.histories import read_histories
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import Schema
+from discreet.data.unnamed import like_time
 from discreet.data_check import check_data
-from discreet.errors import DiscreetError, PlanError
-from discreet.frames import open_frame
-from discreet.histories import read_histories
-from discreet.jobs import read_jobs
 from discreet.plan.check import check
 from discreet.plan.confidential import Confidential
 from discreet.plan.owner import OwnerRefusal, owner_notes
@@ -28,8 +29,7 @@ from discreet.plan.run import run
 from discreet.plan.shape import KINDS
 from discreet.plan.source import UNITS
 from discreet.plan.starter import Wish, write_plan
-from discreet.schema import Schema
-from discreet.unnamed import like_time
+from discreet.words.errors import DiscreetError, PlanError
 from faults_of import about
 
 TABLES = {

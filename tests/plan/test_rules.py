@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from openpyxl import load_workbook
 
-from discreet.errors import PlanError
 from discreet.plan.run import RunResult, run
 from discreet.publication.site import site
 from discreet.review.verdict import verify_bundle
 from discreet.tables.quality import SUPPRESSED
+from discreet.words.errors import PlanError
 
 HEAD = """
 [data]

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DiscreetError, PlanError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
@@ -27,6 +26,7 @@ from discreet.plan.readers import shown_tables
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.units import Establishments
+from discreet.words.errors import DiscreetError, PlanError, PrivacyError
 from faults_of import about
 
 UNIT = Establishments("0.1")
@@ -322,7 +322,14 @@ def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> N
 
 def test_a_plan_of_tables_loads_nothing_that_it_does_not_need(plan: Path) -> None:
     """A third of a second and 50 MiB of every run, where pandas is installed."""
-    unused = ("pandas", "pyarrow.dataset", "scipy.optimize", "discreet.lmm", "discreet.formula", "discreet.bayes")
+    unused = (
+        "pandas",
+        "pyarrow.dataset",
+        "scipy.optimize",
+        "discreet.models.linear",
+        "discreet.models.formula",
+        "discreet.models.bayes",
+    )
     code = (
         "import sys\nfrom discreet.plan.run import run\nrun(sys.argv[1])\n"
         f"print([m for m in {unused} if m in sys.modules])"
@@ -383,7 +390,7 @@ def test_what_follows_the_noise_is_rehearsed_before_the_charge(plan: Path, monke
     def broken(*_: object, **__: object) -> None:
         raise PrivacyError("These intervals cannot be computed.", about="intervals")
 
-    monkeypatch.setattr("discreet.tables.intervals.intervals", broken)
+    monkeypatch.setattr("discreet.tables.intervals.counts.intervals", broken)
     for ask in (lambda: check(read_plan(plan)).refuse(), lambda: run(plan)):
         with pytest.raises(PlanError, check=about("intervals")):
             ask()

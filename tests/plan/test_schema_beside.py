@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import PlanError
+from discreet.data.schema import Schema
 from discreet.ledger import Ledger
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
-from discreet.schema import Schema
+from discreet.words.errors import PlanError
 from faults_of import about
 
 HERE = """[data.schema]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.words.errors import PlanError
 
 ROWS = "workplace,jobs,code,emp\na,3,c1,3\nb,23,c2,23\nc,45,c3,45\n"
 PLAN = """

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DiscreetError
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 PLAN = """

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -18,6 +17,7 @@ from discreet.plan.run import run
 from discreet.plan.shape import json_schema
 from discreet.privacy.losses import Pure
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 
 
 @pytest.fixture

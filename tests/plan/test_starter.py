@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.plan import plan as command
-from discreet.errors import DiscreetError
+from discreet.data.schema import Schema
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.plan.starter import LISTED, Wish, write_plan
-from discreet.schema import Schema
+from discreet.words.errors import DiscreetError
 
 JOBS = "Firm;Person;Place;Sex;Wage\n" + "".join(
     f"FIRM{i // 4};PERSON{i};0600{i // 4 % 3};{'female' if i % 3 else 'male'};{70_000 + i}\n" for i in range(40)

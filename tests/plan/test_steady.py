@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan import run as run_module
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
-from discreet.plan.steady import EarlierData
+from discreet.plan.same_data import EarlierData
+from discreet.words.errors import PlanError
 from interrupted import failing_after
 
 
@@ -199,7 +199,7 @@ def test_a_note_that_cannot_be_kept_stops_nothing(plan: Path, tmp_path: Path, mo
 
 
 def test_tables_are_the_same_whatever_the_order_of_their_rows(tmp_path: Path) -> None:
-    from discreet.databases.moment import _fingerprint
+    from discreet.data.databases.moment import _fingerprint
 
     numbers = list(range(1000))
     table = pa.table({"a": [i % 7 for i in numbers], "b": [f"x{i}" for i in numbers]})

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import FormData
 
+from discreet.desk.drafts import from_form
 from discreet.ledger import Ledger
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
-from discreet.web.drafts import from_form
 
 
 def test_a_plan_promises_it_everywhere(plan: Path) -> None:

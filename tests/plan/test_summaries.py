@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.audit.identification import identification
-from discreet.bayes import question
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
+from discreet.models.bayes import question
 from discreet.plan.run import run
 from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.folder import open_releases
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 from faults_of import about
 
 PLAN = """

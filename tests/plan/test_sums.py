@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.archive.findings import RefutedError
-from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
@@ -20,6 +19,7 @@ from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
 from discreet.review.constants import stated
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import PlanError
 
 PLAN = """
 [data]

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import Infeasible
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
 from discreet.simulate import national
-from discreet.tables.advice import _groups as parts_of
-from discreet.tables.foresight import cells_of
+from discreet.tables.budget.division import _groups as parts_of
+from discreet.tables.budget.errors import cells_of
+from discreet.words.errors import Infeasible
 
 INDUSTRIES, PLACES = ("naics6", "naics4", "naics3", "naics2"), ("county", "state")
 TABLES = [

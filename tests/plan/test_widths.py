@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.archive.findings import RefutedError
-from discreet.errors import DiscreetError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.units import Establishments
 from discreet.review.constants import stated
 from discreet.review.verdict import verify_bundle
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 PLAN = """

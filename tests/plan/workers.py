@@ -23,8 +23,8 @@ from threading import Thread
 
 
 def carry_out(plan: Path) -> int:
-    from discreet.errors import DiscreetError
     from discreet.plan.run import run
+    from discreet.words.errors import DiscreetError
 
     print(os.getpid(), flush=True)
     try:
@@ -47,7 +47,7 @@ def stop_at(point: str) -> None:
     """Say "here" and work on for ever: in the n-th query, before a step of the run, or in the n-th call for noise."""
     import duckdb
 
-    from discreet.frames import connect
+    from discreet.data.frames import connect
     from discreet.noise.source import SystemSource
     from discreet.plan import run as run_module
 

@@ -16,7 +16,6 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DataError, DiscreetError, PrivacyError
 from discreet.plan.run import run
 from discreet.publication import place
 from discreet.publication.csvw import METADATA
@@ -27,6 +26,7 @@ from discreet.publication.publish import publish_files as publish
 from discreet.publication.site import site
 from discreet.release.folder import PublishedTable, open_release, open_releases
 from discreet.synthetic.microdata import synthesize
+from discreet.words.errors import DataError, DiscreetError, PrivacyError
 from faults_of import about
 
 IMPRINT = Imprint(

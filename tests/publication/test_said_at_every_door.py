@@ -27,8 +27,8 @@ import pytest
 import discreet as dc
 from discreet.audit.identification import of_data_sets, of_synthetic
 from discreet.cli import main
-from discreet.errors import DiscreetError
-from discreet.lmm.private.request import Method
+from discreet.desk.published import Published
+from discreet.models.linear.private.request import Method
 from discreet.plan.run import run
 from discreet.plan.shape import AnyRelease
 from discreet.privacy.assurance import Assurance
@@ -42,7 +42,7 @@ from discreet.release.folder import open_release, open_releases
 from discreet.report.release import DataSet, Facts, Release, Results, page
 from discreet.synthetic import synthesize
 from discreet.tables.mechanisms.registry import names
-from discreet.web.published import Published
+from discreet.words.errors import DiscreetError
 
 PROMISES = re.compile(
     r"proved privacy|how sure somebody can|become sure, from|come out (much )?the same|nobody can tell|whatever else"
@@ -202,7 +202,7 @@ def shown(release: Path, out: Path, *, whole: bool) -> dict[str, str]:
     return found
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 @pytest.mark.parametrize("door", doors())
 def test_no_page_of_any_door_promises_what_is_not_promised(door: str, tmp_path: Path) -> None:
     folder = doors()[door](tmp_path / "r")

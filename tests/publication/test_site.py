@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DataError
 from discreet.publication.imprint import Imprint
 from discreet.publication.site import site
+from discreet.words.errors import DataError
 from faults_of import about
 from publication_jobs import SECTORS
 

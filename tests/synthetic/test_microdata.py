@@ -16,13 +16,13 @@ import pytest
 from scipy.optimize import LinearConstraint, milp
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError
 from discreet.plan.run import run
 from discreet.release.account import Account
 from discreet.release.folder import open_releases
 from discreet.session import Session
 from discreet.synthetic import microdata
 from discreet.tables.query import CountQuery
+from discreet.words.errors import DataError, DiscreetError
 from faults_of import about
 from publication_jobs import MARK, write_jobs
 

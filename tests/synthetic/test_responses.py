@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli.app import app
-from discreet.errors import DataError, DiscreetError
-from discreet.lmm.private import PrivateFit, release_mixed
+from discreet.models.linear.private import PrivateFit, release_mixed
 from discreet.synthetic.outcomes import before_errors
 from discreet.synthetic.responses import within, write_responses
+from discreet.words.errors import DataError, DiscreetError
 from faults_of import about
 
 FORMULA = "jcr ~ industry + quarter + (1 + quarter | county) + (1 | state)"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import BudgetExceeded, PrivacyError
 from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Guarantee
@@ -17,6 +16,7 @@ from discreet.privacy.units import AnyRow
 from discreet.release.account import Account
 from discreet.release.canonical import canonical, fingerprints
 from discreet.release.offer import Offer
+from discreet.words.errors import BudgetExceeded, PrivacyError
 
 PROMISE = Guarantee(AnyRow(), Pure(1))
 

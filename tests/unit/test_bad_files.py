@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
-from discreet.readers.lodes import read_lodes_wac
-from discreet.readers.m3 import read_m3
-from discreet.readers.qcew import read_qcew
-from discreet.readers.qwi import read_qwi
+from discreet.data.readers.lodes import read_lodes_wac
+from discreet.data.readers.m3 import read_m3
+from discreet.data.readers.qcew import read_qcew
+from discreet.data.readers.qwi import read_qwi
+from discreet.words.errors import DiscreetError
 
 SCHEMA = dc.Schema(["place"])
 BAD = ("missing", "folder", "empty", "garbage", "another program's", "half", "locked")

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError
 from discreet.release.account import Account
 from discreet.release.offer import Offer
+from discreet.words.errors import DataError
 
 SCHEMA = dc.Schema(["place"], {"sex": ["F", "M"]})
 JOBS = pa.table(

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm.charts import density_chart, trace_chart
-from discreet.change.compare import Comparison
+from discreet.changes.compare import Comparison
+from discreet.changes.page import _roc_with_point
 from discreet.chart import MEDIA_TYPE, Chart
-from discreet.lmm.charts import effects_chart, residuals_chart
-from discreet.report.changes import _roc_with_point
-from discreet.report.svg import data, svg
+from discreet.models.bayes.blmm.charts import density_chart, trace_chart
+from discreet.models.linear.charts import effects_chart, residuals_chart
+from discreet.pages.svg import data, svg
 from discreet.studies.crime_page import _tracts
 
 CURVE = SimpleNamespace(fpr=np.array([0, 0.5, 1]), tpr=np.array([0, 0.7, 1]), at=np.array)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.columns import column_of, column_of_words, doubles_of, integers_of, words_of
+from discreet.data.columns import column_of, column_of_words, doubles_of, integers_of, words_of
 from discreet.release.known_data import LINES, digest_of
 
 

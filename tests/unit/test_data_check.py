@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.data import data as command
+from discreet.data.histories import read_histories
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import Schema
 from discreet.data_check import check_data
-from discreet.errors import DataError
-from discreet.histories import read_histories
-from discreet.jobs import read_jobs
-from discreet.schema import Schema
+from discreet.words.errors import DataError
 from faults_of import about
 
 SCHEMA = Schema(["place"], {"sex": ["f", "m"]}, establishment="firm", worker="person")

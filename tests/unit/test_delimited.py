@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
-from discreet.frames import collect, open_frame
-from discreet.jobs import read_jobs
-from discreet.lmm.private.owner import look
-from discreet.lmm.private.release import release_mixed
-from discreet.models import mixed
+from discreet.data.frames import collect, open_frame
+from discreet.data.jobs import read_jobs
+from discreet.data.row_checks import refuse_values_for_names
+from discreet.data.schema import Schema
+from discreet.models.linear.private.owner import look
+from discreet.models.linear.private.release import release_mixed
+from discreet.models.mixed import mixed
 from discreet.privacy.units import Establishments
-from discreet.row_checks import refuse_values_for_names
-from discreet.schema import Schema
 from discreet.session import Session
+from discreet.words.errors import DataError
 from faults_of import about
 
 NAMES = ("firm", "person", "place", "code", "sex")

@@ -21,7 +21,6 @@ import pytest
 
 import discreet as dc
 import release_doors
-from discreet.errors import DiscreetError, EngineError, PrivacyError
 from discreet.ledger import Entry, Ledger, publication, release_once
 from discreet.ledger.chain import verify
 from discreet.ledger.draws import DrawNumber, Superseded
@@ -34,6 +33,7 @@ from discreet.release.account import Account
 from discreet.release.canonical import fingerprints
 from discreet.release.offer import Offer
 from discreet.tables import query
+from discreet.words.errors import DiscreetError, EngineError, PrivacyError
 from faults_of import about
 
 HASHES = {"table.parquet": "a" * 64}

@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet import engines, extras
-from discreet.change.forecasters import forecast_panel
-from discreet.databases import copied
-from discreet.errors import MissingExtra
+from discreet.changes.forecasters import forecast_panel
+from discreet.data import engines
+from discreet.data.databases import copied
+from discreet.data.readers.m3 import read_m3
 from discreet.ledger import Ledger
-from discreet.readers.m3 import read_m3
-from discreet.report import svg
+from discreet.pages import svg
+from discreet.words import extras
+from discreet.words.errors import MissingExtra
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -87,7 +88,7 @@ def test_every_module_loads_without_extras_or_names_the_extra(tmp_path: Path) ->
 import pkgutil
 from importlib import import_module
 import discreet
-from discreet.errors import MissingExtra
+from discreet.words.errors import MissingExtra
 for module in pkgutil.walk_packages(discreet.__path__, "discreet.", onerror=lambda name: None):
     package = module.name.split(".")[1]
     if package not in ("cli", "web", "__main__"):  # they begin at `discreet`, which is tested below

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet import failures, scans
-from discreet.errors import EngineError
-from discreet.frames import collect, connect, open_frame, working
+from discreet.data import failures, scans
+from discreet.data.frames import collect, connect, open_frame, working
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
 from discreet.release.offer import Offer
+from discreet.words.errors import EngineError
 from faults_of import about
 
 Py4JJavaError = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
@@ -181,7 +181,7 @@ def test_an_interrupted_command_ends_with_130_and_its_note(
 
 def test_an_interrupted_worker_of_the_desk_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It leaves no final event: a run without one, whose worker is gone, is interrupted."""
-    from discreet.web import runs, worker
+    from discreet.desk import runs, worker
 
     def stopped(*_: object, **__: object) -> Any:
         error = KeyboardInterrupt()

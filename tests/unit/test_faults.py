@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
-from discreet import errors
-from discreet.bayes.quantile import AROUND_ZERO
-from discreet.errors import DataError, DiscreetError, MissingExtra, NoLedger, PlanError, PrivacyError, concerning
-from discreet.faults import BETWEEN, Argument, Fault, Key, Position, Subject, Value, With
+from discreet.data.schema import LODES, Schema
 from discreet.ledger.book import named
 from discreet.ledger.entries import EntryError
+from discreet.models.bayes.quantile import AROUND_ZERO
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.privacy.columns import refuse_undeclared
 from discreet.privacy.losses import exact
 from discreet.privacy.units import BY_ESTABLISHMENTS, Rows
-from discreet.schema import LODES, Schema
-from discreet.voices import COMMAND, FORM, PLAN, PYTHON, Symbol
+from discreet.words import errors
+from discreet.words.errors import DataError, DiscreetError, MissingExtra, NoLedger, PlanError, PrivacyError, concerning
+from discreet.words.faults import BETWEEN, Argument, Fault, Key, Position, Subject, Value, With
+from discreet.words.voices import COMMAND, FORM, PLAN, PYTHON, Symbol
 
 SOURCE = Path(dc.__file__).parent
 VOICES = {"python": PYTHON, "plan": PLAN, "command": COMMAND, "form": FORM}
@@ -135,7 +135,7 @@ def test_parameters_have_other_names_elsewhere() -> None:
 
 def test_rewording_changes_what_is_said_and_nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With every sentence replaced by the same word, each fault of a plan is still at its key."""
-    from discreet import faults
+    from discreet.words import faults
 
     (tmp_path / "plan.toml").write_text(PLAN_TEXT)
 
@@ -258,8 +258,8 @@ def test_parameters_are_named(ask, about: str) -> None:
 @pytest.mark.parametrize("note", ['{"data": "sales"}', '["lodes"]', "not JSON", "{}"])
 def test_every_door_finds_the_same_schema_beside_the_data(tmp_path: Path, note: str) -> None:
     """A foreign about.json is nobody's schema; the note of `discreet simulate lodes` is the same one at every door."""
+    from discreet.desk.desk import DataSource, Desk, Settings
     from discreet.plan.reading import PlanFile
-    from discreet.web.desk import DataSource, Desk, Settings
 
     def doors() -> list[Schema | None]:
         plan = read_plan(tmp_path / "plan.toml", PLAN_TEXT.replace(COLUMNS, "").encode())
@@ -290,14 +290,14 @@ OPENED = {
     "scans.py",
     "delimited.py",
     "schema.py",
-    "databases/address.py",
-    "databases/moment.py",
-    "databases/sql.py",
+    "data/databases/address.py",
+    "data/databases/moment.py",
+    "data/databases/sql.py",
 }
 """Tables that somebody opens: `concerning` says which of them it is."""
-PLACED = {"plan/values.py", "plan/document.py", "plan/shape.py", "plan/source.py", "lmm/private/bounds.py"}
+PLACED = {"plan/values.py", "plan/document.py", "plan/shape.py", "plan/source.py", "models/linear/private/bounds.py"}
 """Values of a plan, whose place the plan knows; and a range of either of two arguments, under `concerning`."""
-RELAYED = {"web/calculators.py", "web/sandbox.py"}
+RELAYED = {"desk/calculators.py", "desk/sandbox.py"}
 """What another process refused."""
 
 

@@ -19,8 +19,8 @@ import pytest
 from pyarrow import parquet
 
 import discreet as dc
-from discreet.errors import DataError, EngineError
-from discreet.frames import as_text, collect, open_frame, query_of, require, tally, working
+from discreet.data.frames import as_text, collect, open_frame, query_of, require, tally, working
+from discreet.words.errors import DataError, EngineError
 from faults_of import about
 
 TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
@@ -270,15 +270,17 @@ def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
 def test_a_script_that_ends_with_a_table_in_hand_prints_nothing(tmp_path: Path) -> None:
     """DuckDB would print a list of what is still held, after everything else."""
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
-    script = "from discreet.frames import open_frame\nheld = open_frame('a.csv')\nnames = held.collect_schema().names()"
+    script = (
+        "from discreet.data.frames import open_frame\nheld = open_frame('a.csv')\nnames = held.collect_schema().names()"
+    )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert (ended.stdout, ended.stderr) == ("", "")
 
 
 HELD = """
 import threading
-from discreet import engines
-from discreet.frames import collect, open_frame
+from discreet.data import engines
+from discreet.data.frames import collect, open_frame
 table = {"x": [1, 2, 3]}
 ready = threading.Event()
 def work():

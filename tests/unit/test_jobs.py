@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet import engines
-from discreet.errors import DataError, EngineError
-from discreet.jobs import read_jobs
-from discreet.schema import LODES, Schema
+from discreet.data import engines
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import LODES, Schema
 from discreet.simulate import lodes
 from discreet.tables.cells import cell_statistics
+from discreet.words.errors import DataError, EngineError
 from faults_of import about
 
 SCHEMA = Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})

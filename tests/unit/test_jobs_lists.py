@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
-from discreet.jobs import Jobs, read_jobs
-from discreet.schema import Schema
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.schema import Schema
 from discreet.tables.cells import cell_statistics
+from discreet.words.errors import DataError
 
 SCHEMA = Schema(workplace_attributes=["region"], worker_attributes={"sex": ["f", "m"]})
 JOBS = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "sex": ["f", "m", "f"]}

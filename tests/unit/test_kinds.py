@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
+from discreet.words.errors import DiscreetError
 
 NONSENSE: dict[str, Any] = {
     "an object": object(),

@@ -56,7 +56,7 @@ def test_every_door_is_listed() -> None:
         assert there == listed, what
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 @pytest.mark.parametrize("door", release_doors.doors())
 def test_no_door_spends_from_a_ledger_that_was_exchanged(door: str, tmp_path: Path) -> None:
     where = exchange(tmp_path / "ledger.db")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError
-from discreet.schema import Schema
+from discreet.data.schema import Schema
+from discreet.words.errors import DataError
 from faults_of import about
 
 REFUSED = [

@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.bayes.audited_draw import release_audited_draw
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.posterior_draw import release_draw
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
 from discreet.ledger import Ledger
-from discreet.lmm.private import release_mixed
+from discreet.models.bayes.audited_draw import release_audited_draw
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.posterior_draw import release_draw
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.linear.private import release_mixed
 from discreet.plan.run import run
 from discreet.plan.shape import AnyRelease
 from discreet.privacy.guarantee import Guarantee
@@ -118,7 +118,7 @@ def at_the_charge(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obj
     return arrange
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 @pytest.mark.parametrize("form", ["file", "arrays"])
 @pytest.mark.parametrize("door", DOORS)
 def test_models_and_summaries_read_nothing_after_their_charge(

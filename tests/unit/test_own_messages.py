@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import errors
+from discreet.words import errors
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 LOOKS = {

@@ -15,23 +15,23 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, stdtr, stdtrit
 
-from discreet.bayes import agreement, clipped, combination
-from discreet.bayes import interval as intervals
-from discreet.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.halves import corrects
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.selection import Cell
-from discreet.bayes.summation import LaplaceSums, whole_steps
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, read_rows
-from discreet.frames import open_frame
-from discreet.lmm.private import release_mixed, strict
-from discreet.lmm.private.partition import BlockEstimates, fit_partition, partition
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.sums import HALF
+from discreet.data.frames import open_frame
+from discreet.models.bayes import agreement, clipped, combination
+from discreet.models.bayes import interval as intervals
+from discreet.models.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.halves import corrects
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.selection import Cell
+from discreet.models.bayes.summation import LaplaceSums, whole_steps
+from discreet.models.formula.formula import read_formula
+from discreet.models.formula.rows import ModelRows, read_rows
+from discreet.models.linear.private import release_mixed, strict
+from discreet.models.linear.private.partition import BlockEstimates, fit_partition, partition
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import AnyRow
 from discreet.release.payer import Payer

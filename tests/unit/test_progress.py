@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet import progress as module
 from discreet.audit.influential import Influential
-from discreet.progress import silent, time_left, watched
+from discreet.words import progress as module
+from discreet.words.progress import silent, time_left, watched
 
 SOURCE = Path(dc.__file__).parent
 DOORS = [

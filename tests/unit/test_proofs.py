@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.source_code import Module
+from discreet.privacy.source_code import Module
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import OURS
 from discreet.tables.sizes import NoisySizes

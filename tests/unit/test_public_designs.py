@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.bayes.regression import KnownDesign, public_facts
-from discreet.errors import DiscreetError, PrivacyError
-from discreet.lmm.private import release_mixed
+from discreet.models.bayes.regression import KnownDesign, public_facts
+from discreet.models.linear.private import release_mixed
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
+from discreet.words.errors import DiscreetError, PrivacyError
 
 SOURCE = Path(discreet.__file__).parent
 UNIT = Rows(0, 2, "y")
 DATA = {"x": np.linspace(-1, 1, 40), "z": np.arange(40) % 3, "y": np.append(np.ones(39), np.nan)}
-EXACT = {"bayes/curvature.py::known_gram", "bayes/doubts.py::of", "bayes/erm.py::longest_row"}
+EXACT = {"models/bayes/curvature.py::known_gram", "models/bayes/doubts.py::of", "models/bayes/erm.py::longest_row"}
 """The functions that compute with X without noise; each takes the type that is public."""
 
 
@@ -43,9 +43,9 @@ def calling(name: str) -> set[str]:
 
 
 def test_one_function_makes_a_design_that_needs_no_noise() -> None:
-    assert calling("KnownDesign") == {"bayes/regression.py::public_design"}
-    assert calling("PublicDesign") == {"lmm/private/public.py::public_design"}
-    (made,) = (node for place, node, _ in functions() if place == "lmm/private/public.py::public_design")
+    assert calling("KnownDesign") == {"models/bayes/regression.py::public_design"}
+    assert calling("PublicDesign") == {"models/linear/private/public.py::public_design"}
+    (made,) = (node for place, node, _ in functions() if place == "models/linear/private/public.py::public_design")
     before, _, after = ast.unparse(made).partition("shown = hidden(frame, model)")
     assert "collect_schema" in before and "frame" not in after, "what has the response is not looked at again"
 
@@ -59,7 +59,7 @@ def test_what_computes_with_a_design_exactly_takes_that_type() -> None:
         if place in EXACT:
             reads = {each.value.id for each in inside if isinstance(each, ast.Attribute) and each.attr == "X"}
             assert reads == takes, place
-    assert calling("whole_gram") == {"bayes/curvature.py::known_gram", "bayes/curvature.py::noisy_gram"}
+    assert calling("whole_gram") == {"models/bayes/curvature.py::known_gram", "models/bayes/curvature.py::noisy_gram"}
 
 
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ 1", "y ~ x + C(z)"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import BudgetExceeded, PrivacyError
+from discreet.words.errors import BudgetExceeded, PrivacyError
 from faults_of import about
 
 FUNCTIONS = [name for name in dc.__all__ if inspect.isfunction(getattr(dc, name))]

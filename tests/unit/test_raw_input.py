@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 ROWS = {"workplace": ["a", "a", "b"], "worker": [1, 2, 3], "place": ["x", "x", "y"], "sex": ["F", "M", "F"]}

@@ -22,13 +22,13 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.errors import DiscreetError
-from discreet.lmm.private import release_mixed
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.linear.private import release_mixed
 from discreet.plan.run import run
+from discreet.words.errors import DiscreetError
 
 ROWS = 300
 ODD: list[float | None] = [None, math.nan, math.inf, -math.inf, 1e300, -1e300, 5.0, -3.0, 0.0, 1.0]

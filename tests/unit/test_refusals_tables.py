@@ -18,8 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
 from discreet.plan.run import run
+from discreet.words.errors import DiscreetError
 
 SCHEMA = dc.Schema(
     workplace_attributes=["place", "sector"], worker_attributes={"sex": ["f", "m"], "skill": ["low", "high"]}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.privacy.source_code import BRACKET, Module
 from discreet.release.code import ROOT, SAYS, _files, computing
-from discreet.source_code import BRACKET, Module
 
 MODULE = '''"""Words."""
 
@@ -29,7 +29,7 @@ TITLE = Field(description="A title (with a bracket).", default="#1")
 
 def f(x):
     """It is doubled."""
-    from discreet.report import page
+    from discreet.pages import page
 
     if x < 0:
         raise DataError(f"{x!r} (below zero).", "Use 'other' :-)", about="x") from None

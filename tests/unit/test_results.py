@@ -18,8 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, MissingExtra
 from discreet.results import COLUMNS, KEYS, Result, tidy_table, write_excel
+from discreet.words.errors import DataError, MissingExtra
 from faults_of import about
 
 FORMULA = "y ~ x + (1 | g)"

@@ -16,11 +16,11 @@ import pytest
 
 import discreet as dc
 from discreet.data_check import check_data
-from discreet.errors import DiscreetError, PrivacyError
-from discreet.formula.roles import Roles
 from discreet.ledger import Ledger
-from discreet.lmm.private.owner import look
+from discreet.models.formula.roles import Roles
+from discreet.models.linear.private.owner import look
 from discreet.release.question import releases
+from discreet.words.errors import DiscreetError, PrivacyError
 from faults_of import about
 
 SOURCE = Path(dc.__file__).parent
@@ -174,7 +174,7 @@ def test_the_owner_is_told_of_columns_that_would_count_as_nothing(tmp_path: Path
 
 
 def test_readings_are_those_of_protected_columns() -> None:
-    from discreet.formula.formula import read_formula
+    from discreet.models.formula.formula import read_formula
 
     model = read_formula("y ~ x + g", needs_random=False)
     assert Roles(["g"], ["x"]).readings(model) == {"y": "response", "x": "response"}

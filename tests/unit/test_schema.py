@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DataError
-from discreet.schema import LODES, Schema
+from discreet.data.schema import LODES, Schema
 from discreet.simulate import lodes
+from discreet.words.errors import DataError
 from faults_of import about
 
 TOML = """

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.data.histories import CAME, read_histories
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import Schema
 from discreet.data_check import check_data
-from discreet.errors import DataError
-from discreet.histories import CAME, read_histories
-from discreet.jobs import read_jobs
-from discreet.schema import Schema
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.cells import cell_statistics
-from discreet.tables.establishments import histograms
+from discreet.words.errors import DataError
 from faults_of import about
 
 SCHEMA = Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
-from discreet.lmm.families import family
-from discreet.lmm.private import generalised
+from discreet.models.linear.families import family
+from discreet.models.linear.private import generalised
 from discreet.plan.engine import EngineSection
 from discreet.synthetic.outcomes import before_errors
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 SOURCE = Path(__file__).parents[2] / "src" / "discreet"

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli.app import COMMANDS, app, load
 from discreet.cli.faults import VOICE, speak
-from discreet.errors import DiscreetError
-from discreet.faults import Argument, Fault, Key, With
+from discreet.desk.estimates import told
 from discreet.plan.document import Document
-from discreet.voices import COMMAND, FORM, LABELS, Command
-from discreet.web.estimates import told
+from discreet.words.errors import DiscreetError
+from discreet.words.faults import Argument, Fault, Key, With
+from discreet.words.voices import COMMAND, FORM, LABELS, Command
 
 SOURCE = Path(discreet.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
@@ -107,7 +107,7 @@ def labels() -> set[str]:
 
 def test_a_form_is_spoken_of_by_its_labels() -> None:
     assert not set(LABELS.values()) - labels()
-    fields = re.findall(r'r ~ "-(\w+)"|"unit-(\w+)"', (SOURCE / "web/templates/plan.html").read_text(encoding="utf-8"))
+    fields = re.findall(r'r ~ "-(\w+)"|"unit-(\w+)"', (SOURCE / "desk/templates/plan.html").read_text(encoding="utf-8"))
     named = {one or other for one, other in fields}
     assert len(named) > 15 and not named - LABELS.keys(), named - LABELS.keys()
     for parameter in parameters():

@@ -57,9 +57,9 @@ class Form(HTMLParser):
 
 def opened(walk: Walk) -> dict[str, Ended]:
     """Take the first release of a world through the desk, on a copy of its data."""
-    from discreet.errors import DiscreetError
-    from discreet.web.app import create
-    from discreet.web.desk import Desk
+    from discreet.desk.app import create
+    from discreet.desk.desk import Desk
+    from discreet.words.errors import DiscreetError
 
     folder = walk.folder / "desk"
     folder.mkdir()
@@ -80,9 +80,9 @@ def opened(walk: Walk) -> dict[str, Ended]:
 async def _visited(app: Any, world: World) -> dict[str, Ended]:
     import httpx
 
-    from discreet.web import planning, worker
-    from discreet.web.accounts import Person, local_name
-    from discreet.web.drafts import digest
+    from discreet.desk import planning, worker
+    from discreet.desk.accounts import Person, local_name
+    from discreet.desk.drafts import digest
 
     found: dict[str, Ended] = {}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.change.panel import read_panel, spelled
+from discreet.changes.panel import read_panel, spelled
 from worlds import small
 from worlds.kinds import KINDS, arrow
 from worlds.small import Found, agrees, answer, refused

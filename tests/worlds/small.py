@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from discreet.errors import DiscreetError
+from discreet.words.errors import DiscreetError
 
 World = TypeVar("World")
 Look = Callable[[World], object]
@@ -79,7 +79,7 @@ def refused(given: object) -> bool:
 
 def fault_of(look: Look[World], world: World) -> Fault | None:
     """The promise that a world breaks; whatever is raised and is no refusal of ours breaks one, warnings too."""
-    from discreet.lmm.fit import MixedWarning
+    from discreet.models.linear.fit import MixedWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

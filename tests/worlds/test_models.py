@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
-from discreet.lmm.fit import MixedWarning
+from discreet.models.linear.fit import MixedWarning
+from discreet.words.errors import DiscreetError
 from faults_of import about
 from worlds import small
 from worlds.models import World, ask, drawn, fit_of, look, many, script, smaller

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.change.calendar import calendar
-from discreet.change.panel import read_panel
+from discreet.changes.calendar import calendar
+from discreet.changes.panel import read_panel
 from worlds import small
 from worlds.panels import calendars, drawn, many, read, report, script
 

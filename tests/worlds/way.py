@@ -103,10 +103,10 @@ def call(folder: Path, *arguments: object) -> Ended:
 
 def _checked(path: Path, *, owner: bool) -> Ended:
     """The same by Python's functions, without a page and its advice."""
-    from discreet.errors import DiscreetError
     from discreet.plan.check import check
     from discreet.plan.owner import OwnerRefusal, owner_notes
     from discreet.plan.reading import read_plan
+    from discreet.words.errors import DiscreetError
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet.cases import case_of
+from discreet.words.cases import case_of
 
 State: TypeAlias = Literal["holds", "WRONG", "not checked"]
 

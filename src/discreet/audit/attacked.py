@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
-from discreet.tables import attacks
-from discreet.tables.establishments import Histograms
+from discreet.tables.baseline import attacks
+from discreet.tables.baseline.establishments import Histograms
 
 ORDER = ("shape", "size", "re-identification")
 

@@ -15,16 +15,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Vector
 from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
-from discreet.bayes.spending import whole
-from discreet.cases import case_of
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import Argument
+from discreet.models.bayes.spending import whole
 from discreet.privacy.losses import Number, exact
-from discreet.progress import Progress, silent
+from discreet.words.arguments import of_kinds
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError, PrivacyError
+from discreet.words.faults import Argument
+from discreet.words.progress import Progress, silent
 
 Likelier: TypeAlias = Literal["a", "b"]
 

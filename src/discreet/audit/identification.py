@@ -20,19 +20,19 @@ from discreet.arrays import Integers
 from discreet.audit import informed
 from discreet.audit.attacked import attack, larger
 from discreet.audit.stand_in import MOST_JOBS, same_shape
-from discreet.cases import case_of
-from discreet.delimited import quoted
-from discreet.errors import DataError
-from discreet.frames import connect
+from discreet.data.delimited import quoted
+from discreet.data.frames import connect
 from discreet.noise.source import SeededSource
 from discreet.privacy.assurance import Assurance, Claim
 from discreet.privacy.losses import Concentrated, Pure, from_dict
 from discreet.privacy.units import Establishments, is_weak
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, most_jobs, one_data_set
-from discreet.tables.establishments import Histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import Histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import named
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
 
 MOST_CELLS = 4_000
 """Workplace cells of a stand-in; larger tables are sampled."""

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.audit.posterior import KIND, WARNING, log_ratio, refuse_other_fits
-from discreet.bayes.blmm.conditional import PosteriorModel
-from discreet.bayes.blmm.fit import BayesMixed
-from discreet.bayes.blmm.gibbs import Chains, gibbs
-from discreet.bayes.spending import whole
-from discreet.errors import DataError
-from discreet.lmm.influence import Influential, influential
-from discreet.progress import Progress, silent
+from discreet.models.bayes.blmm.conditional import PosteriorModel
+from discreet.models.bayes.blmm.fit import BayesMixed
+from discreet.models.bayes.blmm.gibbs import Chains, gibbs
+from discreet.models.bayes.spending import whole
+from discreet.models.linear.influence import Influential, influential
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,18 +17,18 @@ from typing import Any, cast
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.bayes.clipped import clipped_mean
-from discreet.bayes.erm import calibrate, release
-from discreet.bayes.interval import STAGES
-from discreet.bayes.summation import LaplaceSums, noisy_sums
-from discreet.lmm.private.moments import law_of
+from discreet.models.bayes.clipped import clipped_mean
+from discreet.models.bayes.erm import calibrate, release
+from discreet.models.bayes.interval import STAGES
+from discreet.models.bayes.summation import LaplaceSums, noisy_sums
+from discreet.models.linear.private.moments import law_of
 from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.sampler import add_noise
 from discreet.noise.source import SeededSource, Source
 from discreet.privacy.losses import Concentrated, Loss, Pure, from_dict
-from discreet.tables.changes import QuarterNoise
-from discreet.tables.flow_noise import FlowNoise
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.movement.changes import QuarterNoise
+from discreet.tables.movement.flow_noise import FlowNoise
 
 TRIALS = 20_000
 FEW_TRIALS = 400

@@ -15,19 +15,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
-from discreet.bayes.blmm.estimate import of_fit
-from discreet.bayes.blmm.exact import Posterior
-from discreet.bayes.blmm.fit import BayesMixed
-from discreet.bayes.blmm.prior import Prior
-from discreet.bayes.spending import whole
-from discreet.cases import case_of
-from discreet.errors import DataError
-from discreet.faults import Argument
-from discreet.lmm.influence import influential
-from discreet.progress import Progress, silent
+from discreet.models.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
+from discreet.models.bayes.blmm.estimate import of_fit
+from discreet.models.bayes.blmm.exact import Posterior
+from discreet.models.bayes.blmm.fit import BayesMixed
+from discreet.models.bayes.blmm.prior import Prior
+from discreet.models.bayes.spending import whole
+from discreet.models.linear.influence import influential
+from discreet.words.arguments import of_kinds
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
+from discreet.words.progress import Progress, silent
 
 CHUNK = 8_192  # rows deleted together
 EXAMINED = 64  # rows whose effect on every group is computed

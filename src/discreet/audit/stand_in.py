@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.schema import Label
+from discreet.data.schema import Label
 from discreet.simulate.lodes import SHAPE
-from discreet.tables.establishments import Histograms
+from discreet.tables.baseline.establishments import Histograms
 
 if TYPE_CHECKING:
     import pyarrow as pa

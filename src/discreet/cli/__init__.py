@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import sys
 
-from discreet.errors import MissingExtra
-from discreet.extras import needs
+from discreet.words.errors import MissingExtra
+from discreet.words.extras import needs
 
 USAGE = 2
 

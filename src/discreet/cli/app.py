@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
 from discreet.cli.faults import VOICE, speak
-from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
+from discreet.words.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
 
@@ -121,7 +121,7 @@ class Tree(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            from discreet.failures import interrupted
+            from discreet.data.failures import interrupted
 
             if not interrupted(error):  # of a database, which has an exception of its own for Ctrl-C
                 raise

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cases import case_of
 from discreet.cli.blackbox import blackbox_command
 from discreet.cli.identification import identification_command
 from discreet.cli.posterior_audit import posterior_command
 from discreet.cli.requirements import requirements_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.mechanisms.registry import named, private_names
+from discreet.words.cases import case_of
 
 if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Mechanism
@@ -81,13 +81,13 @@ def verify_command(
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`
     """
-    from discreet.errors import Infeasible, PrivacyError
     from discreet.privacy.exchange import one_worker
     from discreet.privacy.losses import Pure
     from discreet.privacy.neighbours import neighbouring_cells
     from discreet.privacy.units import Establishments
     from discreet.privacy.verify import verify
     from discreet.tables.calibration import calibrate
+    from discreet.words.errors import Infeasible, PrivacyError
 
     if not 0 < scale < float("inf"):
         raise PrivacyError(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.progress import progress_bar
-from discreet.errors import DataError, PlanError
+from discreet.words.errors import DataError, PlanError
 
 
 def blackbox_command(

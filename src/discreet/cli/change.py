@@ -47,7 +47,7 @@ from discreet.cli.panel_options import (
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from discreet.change.exceptions import ExceptionReport
+    from discreet.changes.exceptions import ExceptionReport
 
 
 SHOWN = 50
@@ -108,9 +108,9 @@ def compare(
 
     Example: `discreet changes compare sales.csv forecasts.csv --cutoff 0.9,0.95,0.99 --resample series`
     """
-    from discreet.change.compare import Comparison, compare_large_changes
-    from discreet.change.cutoffs import ByCutoff, compare_cutoffs
-    from discreet.change.tidy import in_our_names
+    from discreet.changes.compare import Comparison, compare_large_changes
+    from discreet.changes.cutoffs import ByCutoff, compare_cutoffs
+    from discreet.changes.tidy import in_our_names
 
     _check(out)
     names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
@@ -140,7 +140,7 @@ def compare(
             else compare_large_changes(*both, cutoff=cutoff_of(cutoff), **asked)
         )
         if out is not None:
-            from discreet.report.changes import comparison_page, cutoffs_page
+            from discreet.changes.page import comparison_page, cutoffs_page
             from discreet.studies.study import Study
 
             page = cutoffs_page(found) if isinstance(found, ByCutoff) else comparison_page(found)
@@ -180,7 +180,7 @@ def report(
     with _working("reading the panel"):
         rows, made = asked.tables(panel, forecasts)
         held = asked.held(rows)
-    from discreet.change.exceptions import exception_report
+    from discreet.changes.exceptions import exception_report
 
     with _working("ranking series") as progress:
         found = exception_report(
@@ -192,8 +192,8 @@ def report(
             **asked.arguments(),
         )
         if out is not None:
-            from discreet.report.changes import exception_page
-            from discreet.report.page import Table
+            from discreet.changes.page import exception_page
+            from discreet.pages.page import Table
             from discreet.studies.study import Study
 
             every = Table.of(found.rows, "Every series of the coming period.")
@@ -231,7 +231,7 @@ def backtest(
     with _working("reading the panel"):
         rows, made = asked.tables(panel, forecasts)
         held = asked.held(rows)
-    from discreet.change.backtest import backtest_changes
+    from discreet.changes.backtest import backtest_changes
 
     with _working("making past lists") as progress:
         found = backtest_changes(
@@ -244,7 +244,7 @@ def backtest(
             **asked.arguments(),
         )
         if out is not None:
-            from discreet.report.changes import backtest_page
+            from discreet.changes.page import backtest_page
             from discreet.studies.study import Study
 
             page = backtest_page(found)
@@ -322,7 +322,7 @@ def between(
 
 
 def _show(found: ExceptionReport) -> None:
-    from discreet.change.listed import chance
+    from discreet.changes.listed import chance
 
     table = Screen("rank", "series", "period", "last", "forecast", "score", "chance", title=None)
     for row in found.flagged[:SHOWN]:

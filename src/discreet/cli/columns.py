@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.schema import Label, Schema
+from discreet.data.schema import Label, Schema
 
 PANEL = "Which column is what"
 
@@ -73,8 +73,8 @@ Time: TypeAlias = Annotated[
 
 def listed(quarters: str | None, source: str, time: str) -> list[Label] | None:
     """The quarters of an option, as numbers where the type of their column is one."""
-    from discreet.frames import open_frame
-    from discreet.scans import is_csv
+    from discreet.data.frames import open_frame
+    from discreet.data.scans import is_csv
 
     if quarters is None:
         return None

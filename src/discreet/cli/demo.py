@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from discreet import extras
+from discreet.words import extras
 
 
 def demo(

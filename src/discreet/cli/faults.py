@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from discreet.errors import DiscreetError
-from discreet.voices import COMMAND, PLAN, PYTHON, Command
+from discreet.words.errors import DiscreetError
+from discreet.words.voices import COMMAND, PLAN, PYTHON, Command
 
 VOICE: ContextVar[Command] = ContextVar("VOICE", default=COMMAND)
 """The voice of the command that runs: it uses the command's own options."""

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from discreet.cases import case_of
-from discreet.progress import part, silent, watched
+from discreet.words.cases import case_of
+from discreet.words.progress import part, silent, watched
 
 PRIVATE = "Private release"
 UNCOUNTED = (
@@ -228,8 +228,8 @@ def _contrasts(given: list[str] | None) -> str | dict[str, str] | None:
 def _fit(
     formula: str, data: Path, *, intervals: bool, as_json: bool, report: Path | None, asked: dict[str, Any]
 ) -> None:
-    from discreet.lmm import MixedWarning
-    from discreet.models import mixed
+    from discreet.models.linear import MixedWarning
+    from discreet.models.mixed import mixed
 
     with watched(silent, "fitting") as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
@@ -252,8 +252,8 @@ def _fit(
 
 
 def _posterior(formula: str, data: Path, *, as_json: bool, prior: str) -> None:
-    from discreet.bayes.blmm import ConvergenceWarning, bayes_mixed
-    from discreet.bayes.blmm.prior import prior_of_text
+    from discreet.models.bayes.blmm import ConvergenceWarning, bayes_mixed
+    from discreet.models.bayes.blmm.prior import prior_of_text
 
     law = prior_of_text(prior)
     with watched(silent, "computing the posterior") as progress, warnings.catch_warnings():
@@ -264,7 +264,7 @@ def _posterior(formula: str, data: Path, *, as_json: bool, prior: str) -> None:
 
 def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
     """The price and the expected error of a release, whoever pays."""
-    from discreet.lmm.private import release_mixed
+    from discreet.models.linear.private import release_mixed
 
     payer = ("ledger", "budget", "dataset", "name")
     with Console(stderr=True).status("Checking"):
@@ -274,7 +274,7 @@ def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) ->
 
 def _draw(formula: str, data: Path, *, as_json: bool, declared: str, asked: dict[str, Any]) -> None:
     """One posterior draw under declared variances."""
-    from discreet.bayes.posterior_draw import release_draw
+    from discreet.models.bayes.posterior_draw import release_draw
 
     known: dict[str, float] = {}
     for one in declared.split(","):
@@ -301,7 +301,7 @@ def _draw(formula: str, data: Path, *, as_json: bool, declared: str, asked: dict
 
 
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
-    from discreet.lmm.private import release_mixed
+    from discreet.models.linear.private import release_mixed
 
     with Console(stderr=True).status("Releasing") as status:
 

@@ -42,10 +42,10 @@ def identification_command(
 
     with faults_as_json(as_json):
         from discreet.audit.identification import Identification, in_several, of_data_sets, of_synthetic
+        from discreet.pages.page import Block, Heading, Note, Page, Prose
+        from discreet.pages.page import Table as Shown
         from discreet.publication.pages import identification_blocks, people_blocks
         from discreet.release.folder import open_all
-        from discreet.report.page import Block, Heading, Note, Page, Prose
-        from discreet.report.page import Table as Shown
 
         synthetic = len(release) == 1 and release[0].is_file()
         folders = None if synthetic and of is None else open_all([of] if of is not None else release, ledger=ledger)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.faults import faults_as_json
-from discreet.errors import PlanError
+from discreet.words.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.ledger import Budget, Entry, Ledger
@@ -284,7 +284,7 @@ def _places(paths: list[str] | None) -> list[Place]:
             )
         desk = Path(path) / "desk.db"
         if desk.is_file():
-            from discreet.web.book import DeskAnchors
+            from discreet.desk.book import DeskAnchors
 
             found.append(DeskAnchors(desk))
         found += places_in(path)
@@ -301,7 +301,7 @@ def _told(budget: Budget, lost: Sequence[Lacking]) -> dict[str, object]:
 
 def _print_budgets(budgets: list[Budget], lines: list[Entry], lost: Sequence[Lacking]) -> None:
     from discreet.ledger.budget import amounts
-    from discreet.report.numbers import minute
+    from discreet.pages.numbers import minute
 
     for each in budgets:
         gone = [str(one) for one in lost if one.anchor.dataset == each.dataset]
@@ -372,7 +372,7 @@ def _print_tables(book: Ledger, entries: list[Entry], lost: Sequence[Lacking]) -
     from rich.table import Column, Table
 
     from discreet.ledger.budget import amounts, readable
-    from discreet.report.numbers import minute
+    from discreet.pages.numbers import minute
 
     console, known = Console(highlight=False), book.budgets()
     wide = console.width >= WIDE

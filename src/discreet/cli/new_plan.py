@@ -156,15 +156,15 @@ def declare(
 
 
 def _types(source: str) -> dict[str, str]:
+    from discreet.data.frames import open_frame
     from discreet.data_check import plain_type
-    from discreet.frames import open_frame
 
     return {column: plain_type(dtype) for column, dtype in open_frame(source).collect_schema().items()}
 
 
 def _known(source: str, types: dict[str, str], declared: Any, others: list[str]) -> None:
     """Refuse columns that are not there; those of lists apart are not looked for."""
-    from discreet.frames import missing, refuse
+    from discreet.data.frames import missing, refuse
 
     keys = [] if declared is None else declared.keys
     name = Path(source).name
@@ -173,7 +173,7 @@ def _known(source: str, types: dict[str, str], declared: Any, others: list[str])
 
 def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
     """The schema from answers."""
-    from discreet.schema import Schema
+    from discreet.data.schema import Schema
 
     typer.echo(f"{Path(source).name} has {len(types)} columns. What is each? {ROLES}; empty: it is not used.")
     roles: dict[str, list[str]] = {letter: [] for letter in "ewpan"}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.errors import DataError
+from discreet.words.errors import DataError
 
 
 class Direction(StrEnum):
@@ -214,14 +214,14 @@ class RankingOptions:
 
     def tables(self, panel: str, forecasts: str | None) -> tuple[Any, Any]:
         """Both tables, in our names."""
-        from discreet.change.tidy import in_our_names
+        from discreet.changes.tidy import in_our_names
 
         names = {"series": self.series, "t": self.time, "value": self.value}
         return in_our_names(panel, forecasts, names | {"method": self.method_column, "forecast": self.forecast})
 
     def held(self, rows: Any) -> Any:
         """The panel, read before more is loaded; series that it sets aside are named at once, apart from the result."""
-        from discreet.change.panel import read_panel, told
+        from discreet.changes.panel import read_panel, told
 
         found = read_panel(rows, gaps=self.gaps.value, until=self.until)
         reasons: dict[str, list[str]] = {}
@@ -234,8 +234,8 @@ class RankingOptions:
 
     def arguments(self) -> dict[str, Any]:
         """The rest, as the functions of both take it."""
-        from discreet.change.forecasters import QUICK
-        from discreet.change.judged import Rules
+        from discreet.changes.forecasters import QUICK
+        from discreet.changes.judged import Rules
 
         return {
             "method": self.method,

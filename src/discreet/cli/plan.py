@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from discreet.cases import case_of
 from discreet.cli.faults import faults_as_json
 from discreet.cli.new_plan import declare, join, new
 from discreet.cli.progress import progress_bar
+from discreet.words.cases import case_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
     from discreet.plan.run import RunResult
     from discreet.plan.sizes import TableCheck
-    from discreet.tables.advice import BudgetAdvice
+    from discreet.tables.budget.division import BudgetAdvice
 
 Error: TypeAlias = Literal["absolute", "relative"]
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
@@ -222,7 +222,7 @@ def _print_check(found: PlanCheck) -> None:
 
     from discreet.ledger.budget import amounts
     from discreet.tables.expected import SIZES, spans
-    from discreet.tables.widths import AT, MANY, told_width, told_widths
+    from discreet.tables.intervals.widths import AT, MANY, told_width, told_widths
 
     console = Console(highlight=False)
     costs = Table(
@@ -324,7 +324,7 @@ def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
 def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
     """Expected errors by class of cell; upper bounds where what they depend on is not public."""
     from discreet.tables.expected import told
-    from discreet.tables.widths import told_width
+    from discreet.tables.intervals.widths import told_width
 
     known = table.expected
     if known is None:

@@ -34,8 +34,8 @@ def posterior_command(
     """
     from discreet.audit.influential import monte_carlo_audit
     from discreet.audit.posterior import audit_posterior, refuse_other_fits
-    from discreet.bayes.blmm import BayesMixed, ConvergenceWarning, Prior, bayes_mixed
-    from discreet.errors import FitError, PlanError
+    from discreet.models.bayes.blmm import BayesMixed, ConvergenceWarning, Prior, bayes_mixed
+    from discreet.words.errors import FitError, PlanError
 
     try:
         prior = Prior(V=scale, nu=nu, sd=sd)
@@ -62,7 +62,7 @@ def posterior_command(
                 )
             told["monte_carlo"] = sampled.to_dict()
     if as_json:
-        from discreet.report.numbers import finite
+        from discreet.pages.numbers import finite
 
         typer.echo(json.dumps(finite(told)))
         return

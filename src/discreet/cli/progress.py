@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.progress import rich_bar
+from discreet.words.progress import rich_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress

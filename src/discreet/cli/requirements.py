@@ -26,11 +26,11 @@ def requirements_command(
     from rich.console import Console
     from rich.table import Table
 
-    from discreet.errors import DataError
     from discreet.privacy.losses import Pure
     from discreet.privacy.requirements import PAPER, REQUIREMENTS, table_1
     from discreet.privacy.units import Establishments
     from discreet.report.requirements import NOTES, cell, requirements_page
+    from discreet.words.errors import DataError
 
     Establishments(alpha), Pure(epsilon)  # refuse both before anything is computed
     if out is not None and (out.is_dir() or not out.resolve().parent.is_dir()):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from discreet.errors import DataError, PlanError
-from discreet.extras import needs
+from discreet.words.errors import DataError, PlanError
+from discreet.words.extras import needs
 
 if TYPE_CHECKING:
-    from discreet.web.desk import Desk
+    from discreet.desk.desk import Desk
 
 
 def serve(
@@ -65,10 +65,10 @@ def serve(
     with needs("web", "The release desk"):
         import uvicorn
 
-        from discreet.web.app import LOOPBACK, create
-        from discreet.web.connections import FromProxies, Timed
-        from discreet.web.desk import Desk
-        from discreet.web.hosts import own_name
+        from discreet.desk.app import LOOPBACK, create
+        from discreet.desk.connections import FromProxies, Timed
+        from discreet.desk.desk import Desk
+        from discreet.desk.hosts import own_name
 
     desk = _example(folder) if demo else Desk.open(folder or Path())
     if add_account is not None:
@@ -113,7 +113,7 @@ def serve(
 
 
 def _example(folder: Path | None) -> Desk:
-    from discreet.web import example
+    from discreet.desk import example
 
     place = folder or Path(tempfile.mkdtemp(prefix="discreet-desk-"))
     with Console(stderr=True).status("simulating data for the desk, and a first release"):
@@ -125,8 +125,8 @@ def _example(folder: Path | None) -> Desk:
 
 def _entrance(desk: Desk, host: str) -> str | None:
     """The token of the link for a desk without accounts, or a refusal to show such a desk to others."""
-    from discreet.web.accounts import has_accounts
-    from discreet.web.store import DeskStore
+    from discreet.desk.accounts import has_accounts
+    from discreet.desk.store import DeskStore
 
     if not desk.settings.accounts:
         if host != "localhost" and not _is_loopback(host):
@@ -155,7 +155,7 @@ def _proxies(
     desk: Desk, *, behind_tls: bool, proxy: list[str] | None, name: list[str] | None, certificate: Path | None
 ) -> list[str]:
     """The addresses that are believed about their clients; none where the desk is not behind a proxy."""
-    from discreet.web.proxies import LOOPBACK, networks
+    from discreet.desk.proxies import LOOPBACK, networks
 
     if not behind_tls:
         if proxy:
@@ -200,8 +200,8 @@ def _is_loopback(host: str) -> bool:
 
 
 def _add(desk: Desk, name: str, role: str) -> None:
-    from discreet.web.accounts import add_account, local_name
-    from discreet.web.store import DeskStore
+    from discreet.desk.accounts import add_account, local_name
+    from discreet.desk.store import DeskStore
 
     if sys.stdin.isatty():
         password = getpass.getpass(f"Password of {name}: ")
@@ -229,8 +229,8 @@ SAID = {
 
 
 def _change(desk: Desk, name: str, word: str) -> None:
-    from discreet.web import accounts
-    from discreet.web.store import DeskStore
+    from discreet.desk import accounts
+    from discreet.desk.store import DeskStore
 
     change = {
         "disable": accounts.disable_account,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from discreet.cli.progress import progress_bar
-from discreet.progress import Progress
+from discreet.words.progress import Progress
 
 app = typer.Typer(
     name="simulate",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.progress import progress_bar
-from discreet.errors import DataError
+from discreet.words.errors import DataError
 
 
 def study(

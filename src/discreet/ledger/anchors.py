@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
 from discreet.archive.unpacking import opened, text
-from discreet.errors import LedgerError
 from discreet.ledger.entries import Entry, EntryError, canonical
+from discreet.words.errors import LedgerError
 
 if TYPE_CHECKING:
     from discreet.ledger.entries import Head

@@ -17,9 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from discreet.arguments import of_kinds
-from discreet.errors import LedgerError, NoLedger, PrivacyError
-from discreet.faults import Argument
 from discreet.ledger import anchors, chain
 from discreet.ledger.anchors import Anchor, Lacking, Place
 from discreet.ledger.budget import Budget, amounts
@@ -32,6 +29,9 @@ from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import LedgerError, NoLedger, PrivacyError
+from discreet.words.faults import Argument
 
 if TYPE_CHECKING:
     from discreet.ledger.store import LedgerTransaction, Store

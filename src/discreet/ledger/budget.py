@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from discreet.errors import BudgetExceeded, PrivacyError
-from discreet.faults import Sentence, Spelled
 from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
+from discreet.words.errors import BudgetExceeded, PrivacyError
+from discreet.words.faults import Sentence, Spelled
 
 UNDATED = Dates()
 

@@ -12,11 +12,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from discreet.errors import LedgerError, PrivacyError
 from discreet.ledger.budget import Budget
 from discreet.ledger.draws import DrawNumber
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.periods import Policy
+from discreet.words.errors import LedgerError, PrivacyError
 
 if TYPE_CHECKING:
     from discreet.ledger.store import LedgerTransaction

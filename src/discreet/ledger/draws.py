@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.errors import DiscreetError, PrivacyError
 from discreet.ledger.entries import Entry
+from discreet.words.errors import DiscreetError, PrivacyError
 
 BYTES = 16
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from discreet.cases import case_of
-from discreet.errors import LedgerError, PrivacyError
+from discreet.data.schema import Digest
 from discreet.ledger.periods import Dates
 from discreet.privacy.losses import Loss, from_dict
-from discreet.schema import Digest
+from discreet.words.cases import case_of
+from discreet.words.errors import LedgerError, PrivacyError
 
 if TYPE_CHECKING:
     from discreet.ledger.draws import DrawNumber

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discreet.errors import LedgerError
+from discreet.words.errors import LedgerError
 
 try:
     import fcntl

@@ -13,13 +13,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import PrivacyError
 from discreet.ledger.anchors import Anchor, losses
 from discreet.ledger.budget import Budget
 from discreet.ledger.draws import DrawNumber, current
 from discreet.ledger.entries import Entry
 from discreet.ledger.periods import Dates, Policy
 from discreet.privacy.losses import Loss, from_dict
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from discreet.ledger.store import LedgerTransaction

@@ -2,7 +2,7 @@
 
 Only names and origins are compared, and both are public. An origin is one hash or several with spaces between: of where
 the files are, and of their numbers on the disk, with when they were last written. The reader of the files computes it
-(`discreet.scans.origin_of`). One in common is enough.
+(`discreet.data.scans.origin_of`). One in common is enough.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from unicodedata import normalize
 
-from discreet.faults import Argument, Fault, Sentence, Spelled
 from discreet.ledger.budget import Budget
 from discreet.ledger.entries import Entry
+from discreet.words.faults import Argument, Fault, Sentence, Spelled
 
 
 def opened_on_purpose(keyword: str) -> Spelled:

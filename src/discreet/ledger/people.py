@@ -6,7 +6,7 @@ import getpass
 from functools import cache
 from importlib.metadata import version
 
-from discreet.errors import PrivacyError
+from discreet.words.errors import PrivacyError
 
 
 def second_person(first: str, second: str | None, dataset: str) -> str:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
-from discreet.errors import PrivacyError
 from discreet.privacy.losses import Loss, exact
+from discreet.words.errors import PrivacyError
 
 Step: TypeAlias = Literal["year", "quarter", "month"]
 IN_A_YEAR: Mapping[Step, int] = {"year": 1, "quarter": 4, "month": 12}

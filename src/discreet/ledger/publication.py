@@ -28,13 +28,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PlanError, PrivacyError
 from discreet.ledger.book import Ledger
 from discreet.ledger.draws import DrawNumber, Superseded, superseded
 from discreet.ledger.entries import Entry, canonical
 from discreet.ledger.lock import alone
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
+from discreet.words.errors import PlanError, PrivacyError
 
 
 def release_once(

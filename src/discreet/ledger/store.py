@@ -26,11 +26,11 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
-from discreet.errors import LedgerError, NoLedger
-from discreet.extras import needs
-from discreet.faults import Argument
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 from discreet.ledger.lock import copied_memory
+from discreet.words.errors import LedgerError, NoLedger
+from discreet.words.extras import needs
+from discreet.words.faults import Argument
 
 NAME = "discreet_ledger"
 WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk

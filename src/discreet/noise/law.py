@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.errors import PrivacyError
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.errors import PrivacyError
 from discreet.noise.kept import Unsolved, damaged, rounded
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.errors import PrivacyError
 from discreet.noise import exact as arb
 from discreet.noise.balls import Balls
 from discreet.noise.law import Law
@@ -22,6 +21,7 @@ from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
 from discreet.noise.rings import Rings, table
 from discreet.noise.steps import Steps
 from discreet.noise.transforms import LOG_LAPLACE, Transform, flow_rings, in_rings, in_step, within_box, within_sum
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

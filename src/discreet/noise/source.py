@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

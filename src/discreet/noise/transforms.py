@@ -13,11 +13,11 @@ from functools import reduce
 from operator import add, sub
 from typing import Any, Protocol, Self, TypeVar
 
-from discreet.errors import PrivacyError
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.rings import Rings
 from discreet.noise.staircase import Staircase
+from discreet.words.errors import PrivacyError
 
 
 class Number(Protocol):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from discreet.errors import PrivacyError
 from discreet.noise.balls import Balls
 from discreet.noise.sampler import check_scale, draw_integers, ring_radii, settle
 from discreet.noise.transforms import ring_radius, within_unions
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -46,7 +46,7 @@ owner    what the owner of a plan's data should know before it is run: read from
 
 from __future__ import annotations
 
-from discreet.extras import needs
+from discreet.words.extras import needs
 
 with needs("plan", "A plan"):
     import pydantic as _  # noqa: F401

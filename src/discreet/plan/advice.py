@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from discreet.errors import DiscreetError
 from discreet.plan.check import PlanCheck
 from discreet.plan.counts import CountRequest, queries_of
 from discreet.plan.file import PlanSource
 from discreet.plan.requests import has_public_list, trial, without_data
 from discreet.plan.shape import Counts
 from discreet.plan.sizes import PublicSizes
-from discreet.tables.advice import BudgetAdvice, Measure
-from discreet.tables.counsel import advice_on
+from discreet.tables.budget.advice import advice_on
+from discreet.tables.budget.division import BudgetAdvice, Measure
 from discreet.tables.query import CountQuery
-from discreet.voices import PLAN, Voice
+from discreet.words.errors import DiscreetError
+from discreet.words.voices import PLAN, Voice
 
 
 def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[str, BudgetAdvice | str]:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import DataError, concerning
-from discreet.frames import collect, open_frame
-from discreet.lineage import Lineage, parent_column
+from discreet.data.frames import collect, open_frame
+from discreet.data.lineage import Lineage, parent_column
+from discreet.data.row_checks import MOST_JOBS
+from discreet.data.schema import Label
 from discreet.plan.confidential import is_secret
 from discreet.plan.file import PlanSource
 from discreet.plan.shape import AnyRelease, Changes, Compare, Form
 from discreet.plan.sizes import CLASSES, Expected, PublicSizes
 from discreet.release.folder import ATTRIBUTE, VALUES
-from discreet.row_checks import MOST_JOBS
-from discreet.schema import Label
+from discreet.words.errors import DataError, concerning
 
 if TYPE_CHECKING:
     import pyarrow as pa

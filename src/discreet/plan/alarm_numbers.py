@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import DataError
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.readers import drawn_table, shown_tables
@@ -21,6 +20,7 @@ from discreet.plan.summaries import SummaryRequest
 from discreet.release.files import MANIFEST
 from discreet.release.folder import open_release
 from discreet.tables.reopened import from_constants
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.packing import as_json
-from discreet.errors import DataError
-from discreet.faults import Fault
 from discreet.plan.alarm_numbers import (
     Compared,
     EarlierTable,
@@ -35,6 +33,8 @@ from discreet.plan.summaries import SummaryRequest
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
 from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable
+from discreet.words.errors import DataError
+from discreet.words.faults import Fault
 
 if TYPE_CHECKING:
     from discreet.utility.between import SureChanges

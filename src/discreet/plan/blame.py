@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
-from discreet.faults import Fault, Place
 from discreet.plan.file import PlanSource
 from discreet.plan.shape import AnyRelease, Changes, Count, Counts, Movement, PosteriorSection
 from discreet.plan.source import Data
+from discreet.words.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
+from discreet.words.faults import Fault, Place
 
 IN_TABLES = {"towards": "shrink"}
 IN_CHANGES = {"quarter": "quarters"}

@@ -21,11 +21,11 @@ from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
 from discreet.ledger import Entry, Head
+from discreet.pages.carried import published_files
 from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
-from discreet.report.carried import published_files
 
 FORMAT = "discreet bundle, format 2"
 SEVERAL = "discreet bundle, format 3"
@@ -156,7 +156,7 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
 
 def _columns(release: ModelSection | PosteriorSection) -> set[str]:
     """The columns that a model names, in its formula and beside it."""
-    from discreet.formula.formula import read_formula
+    from discreet.models.formula.formula import read_formula
 
     named = {*read_formula(release.formula, needs_random=False).columns}
     if isinstance(release, ModelSection):

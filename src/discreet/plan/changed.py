@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discreet.faults import Fault, Place
 from discreet.ledger import Entry
 from discreet.ledger.budget import amounts
 from discreet.ledger.entries import asked_then
 from discreet.plan.requests import PlannedRelease
+from discreet.words.faults import Fault, Place
 
 
 def changed(request: PlannedRelease, charge: Entry, published: Entry | None) -> Fault:

@@ -17,13 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet.databases import one_moment
-from discreet.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
-from discreet.faults import Fault
-from discreet.later import Later
+from discreet.data.databases import one_moment
+from discreet.data.scans import alike, is_csv
 from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.alarms import alarm_steps, earlier_of
 from discreet.plan.blame import blamed
+from discreet.plan.budgets import Spending, State, spend, standings
 from discreet.plan.confidential import Confidential, public_lookups, secret_lookups, shared_data
 from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, unopened
@@ -35,13 +34,14 @@ from discreet.plan.room import room_notes
 from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
-from discreet.plan.standing import Spending, State, spend, standings
 from discreet.privacy.assurance import ASKED, Assurance, Claim
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Groups, Rows
 from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
-from discreet.scans import alike, is_csv
+from discreet.words.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
+from discreet.words.faults import Fault
+from discreet.words.later import Later
 
 UNTYPED = (
     "A CSV file has no types: a response that is no number with a decimal point, such as 4,5, counts as the middle of "
@@ -326,7 +326,7 @@ def _refuse_nonsense(file: PlanFile) -> None:
         try:
             unit = source.unit
             if isinstance(unit, Rows | Groups):
-                from discreet.lmm.private.bounds import within_reach
+                from discreet.models.linear.private.bounds import within_reach
 
                 asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
                 within_reach(unit.lower, unit.upper, asked=asked)

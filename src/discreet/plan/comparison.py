@@ -18,15 +18,15 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.audit.stand_in import MOST_JOBS, same_shape
-from discreet.columns import column_of, integers_of
+from discreet.data.columns import column_of, integers_of
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import EstablishmentNodes
 from discreet.report.comparison import SHARES_OF_CAP, SHOWN, Group, SimulatedErrors, shares_told
 from discreet.simulate.lodes import SHAPE
 from discreet.simulate.national import NationalShape
+from discreet.tables.baseline.establishments import Histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.cells import Cells
-from discreet.tables.establishments import Histograms
-from discreet.tables.infusion import Infusion
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
 from discreet.tables.ranking import spearman

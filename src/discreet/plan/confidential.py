@@ -10,30 +10,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from discreet.databases import Address, is_address
-from discreet.errors import DataError, DiscreetError
-from discreet.faults import Fault, Place
-from discreet.frames import called, count_if, tally
-from discreet.hierarchy import Hierarchy
-from discreet.histories import Histories, read_histories
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.databases import Address, is_address
+from discreet.data.frames import called, count_if, tally
+from discreet.data.hierarchy import Hierarchy
+from discreet.data.histories import Histories, read_histories
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.lineage import read_lookup
+from discreet.data.scans import folder_of, tables_in
+from discreet.data.stamps import files_of
+from discreet.data.unnamed import names_of, unnamed
 from discreet.ledger.openings import alike
-from discreet.lineage import read_lookup
 from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
 from discreet.release.files import MANIFEST
-from discreet.scans import folder_of, tables_in
-from discreet.stamps import files_of
 from discreet.tables.cells import Cells
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
-from discreet.unnamed import names_of, unnamed
+from discreet.words.errors import DataError, DiscreetError
+from discreet.words.faults import Fault, Place
 
 if TYPE_CHECKING:
-    from discreet.delimited import Reading
-    from discreet.engines import Engine
-    from discreet.frames import Frame
+    from discreet.data.delimited import Reading
+    from discreet.data.engines import Engine
+    from discreet.data.frames import Frame
 
 
 MOST_VALUES = 100_000_000

@@ -8,12 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cases import case_of
-from discreet.errors import DataError
-from discreet.hierarchy import covers
-from discreet.jobs import Jobs
+from discreet.data.hierarchy import covers
+from discreet.data.jobs import Jobs
+from discreet.data.lineage import merged
 from discreet.ledger import Entry
-from discreet.lineage import merged
+from discreet.pages.page import slug
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.comparison import compare, foreseen
@@ -31,20 +30,21 @@ from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.report.belief import MOST_TABLES
-from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.derived import agreeing, bounds_sums, source_of
+from discreet.tables.intervals.widths import told_advice, tradeoff, widths
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
 from discreet.tables.prepared import Prepared, TableAsk
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
-from discreet.tables.widths import told_advice, tradeoff, widths
 from discreet.tables.workload import agreed, derived, measured_tables, prepared, together
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,6 +1,6 @@
 """Error over epsilon and alpha beside noise infusion, on simulated cells of the size that is publicly known.
 
-The numbers come from the mechanisms' own expected errors and from `tables.infusion`; here is only the grid. If no sizes
+The numbers come from the mechanisms' own expected errors and from `tables.baseline.infusion`; here is only the grid. If no sizes
 are public, cells of the LODES simulation are used instead.
 """
 
@@ -15,20 +15,20 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.audit.stand_in import same_shape
-from discreet.errors import DataError, Infeasible
+from discreet.data.schema import Schema
+from discreet.pages import charts
+from discreet.pages.page import Figure
 from discreet.plan.requests import without_data
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.assurance import RISK, SURE, sure_at_most
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Strength, is_weak
 from discreet.release.account import Account
-from discreet.report import charts
-from discreet.report.page import Figure
-from discreet.schema import Schema
 from discreet.simulate import lodes
-from discreet.tables.establishments import Histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import Histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.query import CountQuery
+from discreet.words.errors import DataError, Infeasible
 
 ALPHAS = ("0.01", "0.05", "0.1", "0.2")
 EPSILONS = ("0.25", "0.5", "1", "2", "4", "8")

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PlanError
-from discreet.faults import Place
 from discreet.plan.document import Document
 from discreet.plan.file import PlanSource
 from discreet.plan.reading import read_plan
 from discreet.plan.source import Columns
+from discreet.words.errors import PlanError
+from discreet.words.faults import Place
 
 WHERE: Mapping[str, tuple[str, ...]] = {"public": ("data",), "numbers": ("data",), "unused": ("data", "schema")}
 """The table of a source that has each list of columns."""

@@ -16,8 +16,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PlanError
-from discreet.faults import Fault, Place, Position
+from discreet.words.errors import PlanError
+from discreet.words.faults import Fault, Place, Position
 
 UNTOUCHED = "This call wrote nothing and spent nothing."
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.arguments import of_kinds
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.file import PlanFile
 from discreet.plan.reading import read_plan
 from discreet.plan.run import RunResult, run
-from discreet.progress import Progress, silent
+from discreet.words.arguments import of_kinds
+from discreet.words.progress import Progress, silent
 
 
 @of_kinds

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from discreet import engines
-from discreet.cases import case_of
-from discreet.engines.spark import Spark
-from discreet.engines.spark_settings import master_fault, setting_faults
-from discreet.errors import DiscreetError, EngineError, PlanError
-from discreet.failures import gone
-from discreet.faults import Fault
+from discreet.data import engines
+from discreet.data.engines.spark import Spark
+from discreet.data.engines.spark_settings import master_fault, setting_faults
+from discreet.data.failures import gone
+from discreet.data.scans import is_remote
 from discreet.plan.source import Section
 from discreet.plan.values import PathText, Text
-from discreet.scans import is_remote
+from discreet.words.cases import case_of
+from discreet.words.errors import DiscreetError, EngineError, PlanError
+from discreet.words.faults import Fault
 
 if TYPE_CHECKING:
-    from discreet.engines import Engine
+    from discreet.data.engines import Engine
     from discreet.plan.file import PlanFile
 
 

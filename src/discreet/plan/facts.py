@@ -15,8 +15,8 @@ import numpy as np
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
 from discreet.ledger.claims import claim_of
+from discreet.plan.agency_comparison import both_sides, kept, shown
 from discreet.plan.alarms import shown as alarms
-from discreet.plan.beside import both_sides, kept, shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest

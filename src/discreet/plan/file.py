@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from discreet.databases import is_address
-from discreet.errors import DataError
-from discreet.faults import Place as KeyPlace
+from discreet.data.databases import is_address
+from discreet.data.scans import is_remote, origin_of
+from discreet.data.schema import Schema
 from discreet.ledger.anchors import OutputFolder, Place
 from discreet.plan.document import Document
 from discreet.plan.shape import ALONE, AnyRelease, Output, Plan
 from discreet.plan.source import Columns, LevelsSection, SourceSection
 from discreet.privacy.units import Unit
-from discreet.scans import is_remote, origin_of
-from discreet.schema import Schema
+from discreet.words.errors import DataError
+from discreet.words.faults import Place as KeyPlace
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import DataError
-from discreet.faults import Capital, Key
-from discreet.histories import Histories
-from discreet.jobs import Jobs
+from discreet.data.histories import Histories
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Label
 from discreet.ledger import Entry
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
@@ -36,12 +35,20 @@ from discreet.release.tables import read_table
 from discreet.report import flows
 from discreet.report import quarterly as changes
 from discreet.report.release import Results
-from discreet.schema import Label
-from discreet.tables.changes import ChangeQuery
-from discreet.tables.flow_release import RATES as RATE_OF
-from discreet.tables.flows import FlowQuery, span
-from discreet.tables.movement import LARGEST, MovementErrors, MovementRelease, PreparedMovement, flags, offered
+from discreet.tables.movement.changes import ChangeQuery
+from discreet.tables.movement.flow_release import RATES as RATE_OF
+from discreet.tables.movement.flows import FlowQuery, span
+from discreet.tables.movement.published import (
+    LARGEST,
+    MovementErrors,
+    MovementRelease,
+    PreparedMovement,
+    flags,
+    offered,
+)
 from discreet.tables.quality import MEANING, SUPPRESSED
+from discreet.words.errors import DataError
+from discreet.words.faults import Capital, Key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from discreet.databases import is_address
-from discreet.faults import Fault
+from discreet.data.databases import is_address
 from discreet.ledger.publication import is_kept
+from discreet.plan.budgets import Standing
 from discreet.plan.bundle import BUNDLE, REPORT
 from discreet.plan.file import PlanFile
-from discreet.plan.standing import Standing
+from discreet.words.faults import Fault
 
 
 def present_in(file: PlanFile) -> set[str]:

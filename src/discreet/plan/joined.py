@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from discreet.errors import PlanError
+from discreet.pages.page import slug
 from discreet.plan.file import PlanFile
 from discreet.plan.reading import read_plan
 from discreet.plan.shape import ALONE, OF_A_SOURCE
-from discreet.report.page import slug
+from discreet.words.errors import PlanError
 
 HEAD = re.compile(r"^(?P<mark>\s*(?:#\s*)?)\[(?P<name>[A-Za-z0-9_-]+)(?P<rest>[^\]\n]*)\](?P<after>.*)$")
 RELEASE = re.compile(r"^\s*\[\[\s*release\s*\]\].*$")

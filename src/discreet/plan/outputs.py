@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.columns import column_of, doubles_of
-from discreet.hierarchy import Hierarchy
+from discreet.data.columns import column_of, doubles_of
+from discreet.data.hierarchy import Hierarchy
+from discreet.data.lineage import Lineage
 from discreet.ledger import Entry
-from discreet.lineage import Lineage
+from discreet.pages.page import slug
 from discreet.plan.agency import PublicTable
-from discreet.plan.beside import write_public
+from discreet.plan.agency_comparison import write_public
 from discreet.plan.shape import Form, Format, Output
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, write_manifest
 from discreet.release.tables import column_names, read_table, write_table
-from discreet.report.page import slug
 from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared

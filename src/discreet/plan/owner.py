@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from discreet.errors import DiscreetError
-from discreet.frames import count_if, open_frame, tally
-from discreet.jobs import Jobs
+from discreet.data.frames import count_if, open_frame, tally
+from discreet.data.jobs import Jobs
+from discreet.data.row_checks import at_the_cap
+from discreet.data.unnamed import periods
 from discreet.plan.confidential import Confidential
+from discreet.plan.copies import twins
 from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.run import run
 from discreet.plan.shape import ModelSection, PosteriorSection
-from discreet.plan.twins import twins
 from discreet.privacy.units import Groups, Rows
-from discreet.row_checks import at_the_cap
-from discreet.unnamed import periods
-from discreet.voices import PLAN
+from discreet.words.errors import DiscreetError
+from discreet.words.voices import PLAN
 
 
 class OwnerRefusal(str):
@@ -55,9 +55,9 @@ def _notes(source: PlanSource) -> list[str]:
         except DiscreetError as error:
             return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
-    from discreet.formula.formula import read_formula
-    from discreet.lmm.private.owner import look
-    from discreet.lmm.private.request import SHARES
+    from discreet.models.formula.formula import read_formula
+    from discreet.models.linear.private.owner import look
+    from discreet.models.linear.private.request import SHARES
 
     models = [release for release in source.releases if isinstance(release, ModelSection)]
     formulas = [release.formula for release in source.releases if isinstance(release, PosteriorSection)]
@@ -81,8 +81,8 @@ def _counting_as_nothing(
     table: Any, formulas: Iterable[str], public: Sequence[str], numbers: Sequence[str]
 ) -> Iterator[OwnerRefusal]:
     """Formulas most of whose rows a release would count as nothing, whatever single columns hold."""
-    from discreet.bayes.regression import regression
-    from discreet.lmm.private.owners_note import MOST
+    from discreet.models.bayes.regression import regression
+    from discreet.models.linear.private.owners_note import MOST
 
     for formula in dict.fromkeys(formulas):
         with suppress(DiscreetError):  # what has no role, or is not there, is told by the check of the plan

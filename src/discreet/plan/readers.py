@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.codes import Codes
-from discreet.columns import doubles_of, every_so_many, integers_of
+from discreet.data.codes import Codes
+from discreet.data.columns import doubles_of, every_so_many, integers_of
 from discreet.plan import rules
 from discreet.plan.outputs import read_parents
 from discreet.release.tables import column_names, read_table

@@ -12,17 +12,17 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from discreet.arguments import of_kinds
-from discreet.databases import is_address
-from discreet.errors import DiscreetError
-from discreet.faults import Fault, Place, Sentence
+from discreet.data.databases import is_address
+from discreet.data.scans import is_remote
 from discreet.plan.document import Document
 from discreet.plan.file import PlanFile
 from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, AlarmsSection, Compare, Plan, Suppress
 from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
 from discreet.plan.values import OF_A_KIND
-from discreet.scans import is_remote
-from discreet.voices import written
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DiscreetError
+from discreet.words.faults import Fault, Place, Sentence
+from discreet.words.voices import written
 
 WANTED = {
     "string_type": "text in quotes",

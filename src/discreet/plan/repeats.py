@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.faults import Fault
 from discreet.ledger import Entry
 from discreet.ledger.entries import canonical
 from discreet.plan.requests import PlannedRelease
+from discreet.words.faults import Fault
 
 
 def repeated(asked: Sequence[PlannedRelease], charges: Iterable[Entry]) -> Iterator[Fault]:

@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import DataError, DiscreetError
-from discreet.faults import Fault, Place
-from discreet.histories import when_is
-from discreet.jobs import Jobs
+from discreet.data.histories import when_is
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Schema
 from discreet.ledger import Dates, Entry, Period
 from discreet.plan.agency import asked_of, refuse_unwritten
 from discreet.plan.blame import blamed
@@ -29,8 +28,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.report.release import Results
-from discreet.schema import Schema
 from discreet.tables.query import CountQuery
+from discreet.words.errors import DataError, DiscreetError
+from discreet.words.faults import Fault, Place
 
 
 class PlannedRelease(Protocol):

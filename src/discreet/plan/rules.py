@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.errors import DataError
 from discreet.plan.shape import Form, Suppress
 from discreet.release.folder import left_out
 from discreet.tables.quality import SUPPRESSED
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

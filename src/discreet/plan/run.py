@@ -17,14 +17,13 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.databases import one_moment
-from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
-from discreet.faults import Fault
+from discreet.data.databases import one_moment
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
 from discreet.plan.alarms import alarm_steps, earlier_of, write_alarms
 from discreet.plan.blame import blamed
+from discreet.plan.budgets import standings
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check
 from discreet.plan.confidential import Confidential
@@ -35,20 +34,21 @@ from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
+from discreet.plan.same_data import CHANGED, DataFiles, EarlierData
 from discreet.plan.spent import told_spent
-from discreet.plan.standing import standings
-from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.plan.summaries import SummaryRequest
 from discreet.privacy.losses import Loss
-from discreet.progress import Progress, silent
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept
 from discreet.release.known_data import Content, Fingerprint, content_of, content_of_rows
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
+from discreet.words.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.words.faults import Fault
+from discreet.words.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from discreet.delimited import Reading
+    from discreet.data.delimited import Reading
 
 
 @dataclass(frozen=True, slots=True, repr=False)

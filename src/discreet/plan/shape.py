@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
-from discreet.errors import PlanError
-from discreet.faults import Fault
 from discreet.plan.engine import EngineSection
 from discreet.plan.source import UNITS, Columns, Section, SourceSection
 from discreet.plan.values import (
@@ -39,7 +37,9 @@ from discreet.plan.values import (
 )
 from discreet.privacy.assurance import People
 from discreet.privacy.guarantee import Calibration
-from discreet.voices import written
+from discreet.words.errors import PlanError
+from discreet.words.faults import Fault
+from discreet.words.voices import written
 
 Format: TypeAlias = Literal["csv", "parquet", "xlsx"]
 Form: TypeAlias = Literal["basic", "research"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from discreet.extras import needs
-from discreet.faults import Fault
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.results import EXCEL_HOLDS, EXCEL_ROWS, changed_in_excel
+from discreet.words.extras import needs
+from discreet.words.faults import Fault
 
 if TYPE_CHECKING:
     import pyarrow as pa

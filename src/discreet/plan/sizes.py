@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import DataError, DiscreetError
-from discreet.faults import Fault
-from discreet.lineage import with_levels
+from discreet.data.lineage import with_levels
 from discreet.plan.confidential import secret_lookups, shown_as_public
 from discreet.plan.file import PlanSource
 from discreet.privacy.losses import Loss
 from discreet.release.files import MANIFEST
 from discreet.release.tables import read_table
+from discreet.tables.budget.errors import PublicCells, cells_of
 from discreet.tables.expected import ByLargest
-from discreet.tables.foresight import PublicCells, cells_of
+from discreet.tables.intervals.widths import Trade, half_widths
 from discreet.tables.prepared import Prepared
 from discreet.tables.public_sizes import numeric, read_sizes
 from discreet.tables.query import CountQuery
-from discreet.tables.widths import Trade, half_widths
+from discreet.words.errors import DataError, DiscreetError
+from discreet.words.faults import Fault
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from discreet.errors import PlanError
-from discreet.faults import Fault
+from discreet.data.schema import Schema
 from discreet.ledger import Policy
 from discreet.ledger.periods import Step
 from discreet.plan.values import (
@@ -43,7 +42,8 @@ from discreet.plan.values import (
 )
 from discreet.privacy.losses import Loss, loss
 from discreet.privacy.units import EstablishmentNodes, Establishments, Groups, Rows, Strength, Unit, Workers
-from discreet.schema import Schema
+from discreet.words.errors import PlanError
+from discreet.words.faults import Fault
 
 
 class Section(BaseModel):

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from discreet.failures import interrupted
+from discreet.data.failures import interrupted
+from discreet.plan.budgets import State, standings
 from discreet.plan.file import PlanFile
-from discreet.plan.standing import State, standings
 
 NOTHING = "Nothing was spent. The same command begins again."
 UNKNOWN = "What was spent is in the ledger, which cannot be read now. The same command goes on, and pays nothing twice."

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from discreet.databases import is_address
-from discreet.errors import PlanError
-from discreet.frames import called, collect, open_frame, refuse
-from discreet.histories import history_faults
+from discreet.data.databases import is_address
+from discreet.data.frames import called, collect, open_frame, refuse
+from discreet.data.histories import history_faults
+from discreet.data.row_checks import refuse_values_for_names
+from discreet.data.schema import REST, Label, Schema
+from discreet.data.unnamed import periods
 from discreet.ledger import Period
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
-from discreet.row_checks import refuse_values_for_names
-from discreet.schema import REST, Label, Schema
-from discreet.unnamed import periods
+from discreet.words.errors import PlanError
 
 LISTED = 30
 """Values of a public column that are offered for labels; with more it is no list that people label."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 import numpy as np
 
-from discreet.errors import PrivacyError
 from discreet.ledger import Entry
+from discreet.pages.page import Prose
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
@@ -27,15 +27,15 @@ from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER
 from discreet.release.offer import Offer
 from discreet.release.tables import read_table
-from discreet.report.page import Prose
 from discreet.report.release import Results
-from discreet.voices import written
+from discreet.words.errors import PrivacyError
+from discreet.words.voices import written
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.formula import Formula
-    from discreet.frames import Frame
+    from discreet.data.frames import Frame
+    from discreet.models.formula.formula import Formula
     from discreet.release.question import Question
 
 DIGITS = 4
@@ -75,13 +75,13 @@ class SummaryRequest:
     @property
     def model(self) -> Formula:
         """Its formula as read."""
-        from discreet.formula.formula import read_formula
+        from discreet.models.formula.formula import read_formula
 
         return read_formula(self.release.formula, needs_random=False)
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
-        from discreet.formula.roles import Roles
+        from discreet.models.formula.roles import Roles
 
         declared = self.source.tables.data
         model, roles = self.model, Roles(declared.public, declared.numbers)
@@ -109,10 +109,10 @@ class SummaryRequest:
 
     def _needs_rows(self, table: Frame, model: Formula) -> bool:
         """Whether sums by categories, which an engine can compute, are not enough."""
-        from discreet.formula.formula import without_lags
-        from discreet.formula.rows import plan, with_sizes
-        from discreet.lmm.cells import runs_in_engine
-        from discreet.lmm.private.public import hidden
+        from discreet.models.formula.formula import without_lags
+        from discreet.models.formula.rows import plan, with_sizes
+        from discreet.models.linear.cells import runs_in_engine
+        from discreet.models.linear.private.public import hidden
 
         if isinstance(self.release, PosteriorSection) or without_lags(model)[1]:
             return True
@@ -139,7 +139,7 @@ class SummaryRequest:
 
     def _supposed(self) -> list[str]:
         """The kinds of limits that its answers have."""
-        from discreet.formula.formula import without_lags
+        from discreet.models.formula.formula import without_lags
 
         if isinstance(self.release, PosteriorSection):
             return [self.release.summary]
@@ -215,8 +215,8 @@ Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path | str], Offer
 
 
 def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows | Groups) -> Made:
-    from discreet.lmm.private import lag_noise, moments, release_mixed
-    from discreet.lmm.private.offers import ModelQuestion
+    from discreet.models.linear.private import lag_noise, moments, release_mixed
+    from discreet.models.linear.private.offers import ModelQuestion
 
     question = release_mixed.ask(
         release.formula,
@@ -239,11 +239,11 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
 
 
 def _posterior(release: PosteriorSection, declared: Data, account: Account, unit: Rows) -> Made:
-    from discreet.bayes.interval import posterior_interval
-    from discreet.bayes.probability import posterior_probability
-    from discreet.bayes.quantile import posterior_quantile
-    from discreet.bayes.regression import declared_in, fixed_formula
-    from discreet.bayes.spending import PROOF, public_note
+    from discreet.models.bayes.interval import posterior_interval
+    from discreet.models.bayes.probability import posterior_probability
+    from discreet.models.bayes.quantile import posterior_quantile
+    from discreet.models.bayes.regression import declared_in, fixed_formula
+    from discreet.models.bayes.spending import PROOF, public_note
 
     _refuse_repeated(release)
     columns = declared_in(fixed_formula(release.formula), declared.public, unit)

@@ -20,17 +20,17 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from discreet.databases import Address, is_address
-from discreet.errors import DataError, PlanError, PrivacyError
+from discreet.data.databases import Address, is_address
+from discreet.data.scans import is_remote
+from discreet.data.schema import Label
 from discreet.ledger.book import named
 from discreet.ledger.periods import Period
-from discreet.names import unseen
 from discreet.privacy.losses import exact, shown
-from discreet.scans import is_remote
-from discreet.schema import Label
 from discreet.tables.mechanisms.nearest import MOST_EPSILON
 from discreet.tables.mechanisms.registry import names
-from discreet.voices import written
+from discreet.words.errors import DataError, PlanError, PrivacyError
+from discreet.words.names import unseen
+from discreet.words.voices import written
 
 
 def _amount(value: object) -> Fraction:

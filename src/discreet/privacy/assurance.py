@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from discreet.cases import case_of
-from discreet.errors import PrivacyError
 from discreet.privacy.belief import SizeBelief, permitted
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.identification import BeliefBound, belief_bounds, posterior, sure
 from discreet.privacy.losses import Loss, Pure, from_dict, shown, total
 from discreet.privacy.plain_words import by_jobs, plain_words, steps_of_one_job
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Unit, Workers, unit_of
+from discreet.words.cases import case_of
+from discreet.words.errors import PrivacyError
 
 T = TypeVar("T")
 People: TypeAlias = Literal["shared", "different"]

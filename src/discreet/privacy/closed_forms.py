@@ -190,7 +190,7 @@ def staircase(law: Any, region: Region, claim: Loss) -> Most | None:
 
 
 def _rings(mechanism: Any, claim: Loss, one_worker: bool) -> Most | None:
-    """The scale of `tables.pace` is at least every gain that ends at x, and grows by at most 1 + alpha with one.
+    """The scale of `tables.mechanisms.growth` is at least every gain that ends at x, and grows by at most 1 + alpha with one.
 
     So a radius moves by at most 1/factor of the *wider* scale: (1) of docs/proofs/rings.md.
     """

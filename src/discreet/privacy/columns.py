@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument, Phrase, Spelled, Subject
 from discreet.privacy.units import AnyRow, Groups, Rows, Unit
-from discreet.voices import FORM, PLAN, Command, Symbol, Voice
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument, Phrase, Spelled, Subject
+from discreet.words.voices import FORM, PLAN, Command, Symbol, Voice
 
 HEAD = Spelled("public: ", plan="", command="", form="")
 """The parameter, where no key or field was named before."""

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Literal, TypeAlias
 
-from discreet.cases import case_of
-from discreet.errors import PrivacyError
-from discreet.faults import Argument
 from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.losses import Approximate, Loss, Pure, total
 from discreet.privacy.units import Establishments, Unit, is_weak
+from discreet.words.cases import case_of
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument
 
 Disjoint: TypeAlias = Literal["establishments", "workers"]
 

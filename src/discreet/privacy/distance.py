@@ -16,9 +16,9 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument
 
 MOST_STATES = 1_000
 """Workforces between two, that are looked through where several kinds grow at once under the weak definition."""

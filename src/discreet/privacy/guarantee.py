@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from discreet.cases import case_of
 from discreet.privacy.losses import Loss, Pure, odds, shown
 from discreet.privacy.units import Establishments, Unit
+from discreet.words.cases import case_of
 
 Basis: TypeAlias = Literal["proved", "as published", "empirical"]
 Calibration: TypeAlias = Literal["tight", "paper"]

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet.cases import case_of
 from discreet.privacy.losses import Approximate, Loss
+from discreet.words.cases import case_of
 
 TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
 

@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument, Spelled
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument, Spelled
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 

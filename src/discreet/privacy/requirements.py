@@ -23,12 +23,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, assert_never
 
-from discreet.cases import case_of
-from discreet.errors import PrivacyError
-from discreet.faults import Argument
 from discreet.privacy.distance import distance
 from discreet.privacy.losses import Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
+from discreet.words.cases import case_of
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument
 
 Unit: TypeAlias = Establishments | Workers | EstablishmentNodes
 Requirement: TypeAlias = Literal["individuals", "employer size", "employer shape"]

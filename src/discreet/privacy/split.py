@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument, Value
 from discreet.privacy.losses import Number, exact
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument, Value
 
 
 def read_split(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from discreet.cases import case_of
-from discreet.errors import PrivacyError
-from discreet.faults import Argument, Spelled
 from discreet.privacy.losses import Number, exact, shown
+from discreet.words.cases import case_of
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument, Spelled
 
 Strength: TypeAlias = Literal["strong", "weak"]
 

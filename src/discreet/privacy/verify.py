@@ -23,10 +23,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Vector
-from discreet.cases import case_of
-from discreet.errors import PrivacyError
 from discreet.privacy.closed_forms import complete, ours
 from discreet.privacy.drawn import compared
 from discreet.privacy.integers import IntegerMechanism, PairMechanism, between, integer_supremum, logarithms
@@ -36,6 +33,9 @@ from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.neighbours import Neighbours, neighbouring_cells
 from discreet.privacy.outputs import LineLaw, VerifiableLaw, exact_delta, least_epsilon, padded, supremum
 from discreet.privacy.units import Establishments
+from discreet.words.arguments import of_kinds
+from discreet.words.cases import case_of
+from discreet.words.errors import PrivacyError
 
 
 class CountMechanism(Protocol):

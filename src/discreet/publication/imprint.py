@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from discreet.errors import DataError
-from discreet.faults import Argument
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
 
 AGENCY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 PERIOD = re.compile(

@@ -13,13 +13,13 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from discreet.audit.identification import Identification, in_several
+from discreet.pages.numbers import percent, plural, text
+from discreet.pages.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
 from discreet.privacy.assurance import Assurance, titled
 from discreet.publication.imprint import Imprint
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set
 from discreet.report.alarms import AlarmTable
 from discreet.report.alarms import blocks as alarm_blocks
-from discreet.report.numbers import percent, plural, text
-from discreet.report.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
 from discreet.report.protection import PRIORS
 from discreet.tables.quality import NOISE, NONE, QUALITY, SUPPRESSED
 

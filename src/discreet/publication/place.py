@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DataError
-from discreet.faults import Key
 from discreet.ledger.publication import fingerprints
 from discreet.release.folder import whole_or_not
+from discreet.words.errors import DataError
+from discreet.words.faults import Key
 
 LIST = "publication.json"
 FORMAT = "discreet publication, format 1"

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from discreet.errors import DataError
-from discreet.faults import Key
-from discreet.progress import Progress, silent
 from discreet.publication.codes import CodeList, code_lists
 from discreet.publication.csvw import METADATA, csvw
 from discreet.publication.imprint import Imprint
@@ -21,6 +18,9 @@ from discreet.release.files import MANIFEST
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases, refuse_inside
 from discreet.release.tables import write_table
 from discreet.results import EXCEL_HOLDS, EXCEL_ROWS, changed_in_excel, write_excel
+from discreet.words.errors import DataError
+from discreet.words.faults import Key
+from discreet.words.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from discreet.arguments import of_kinds
-from discreet.errors import DiscreetError, LedgerError
-from discreet.failures import interrupted
+from discreet.data.failures import interrupted
+from discreet.data.one_at_a_time import in_turn
 from discreet.ledger import Dates, Entry, Ledger, Period, Policy, release_once
 from discreet.ledger.entries import REHEARSED
 from discreet.noise.source import SeededSource, Source, SystemSource
@@ -36,7 +35,8 @@ from discreet.release.canonical import fingerprints, tables_of
 from discreet.release.known_data import Content, open_once
 from discreet.release.offer import Offer
 from discreet.results import Result, tidy_table
-from discreet.turns import in_turn
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DiscreetError, LedgerError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +146,7 @@ class Account:
         policy : with a budget, what releases about each period may cost.
         period : the year, quarter or month that releases are about: "2026-Q1".
         seed : makes releases reproducible and therefore not private; each of them says so.
-        origin : with a budget, which files the data are (`discreet.scans.origin_of`).
+        origin : with a budget, which files the data are (`discreet.data.scans.origin_of`).
         content : with a budget, gives a hash of the data, which is noted for this user alone (`release.known_data`).
         """
         if budget is not None:

@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError
 from discreet.release.tables import read_table
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

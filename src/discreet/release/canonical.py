@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.columns import column_of, column_of_words
+from discreet.data.columns import column_of, column_of_words
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,13 +13,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from discreet.source_code import Module
+from discreet.privacy.source_code import Module
 
 Sources: TypeAlias = tuple[tuple[str, Path], ...]
 ROOT = Path(__file__).parents[1]
 DOORS = (
-    *("session.py", "models.py", "plan/run.py", "lmm/private/release.py"),
-    *("bayes/audited_draw.py", "bayes/erm.py", "bayes/posterior_draw.py"),
+    *("session.py", "models.py", "plan/run.py", "models/linear/private/release.py"),
+    *("models/bayes/audited_draw.py", "models/bayes/erm.py", "models/bayes/posterior_draw.py"),
 )
 """What releases, so that everything is reached that has a part in it."""
 SAYS = frozenset(

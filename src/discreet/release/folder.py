@@ -15,8 +15,6 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError, DiscreetError, PrivacyError
-from discreet.faults import Key
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.privacy.assurance import Claim
@@ -25,6 +23,8 @@ from discreet.privacy.units import Unit, unit_of
 from discreet.release.files import FORMAT, MANIFEST
 from discreet.release.tables import column_names, read_table
 from discreet.results import KEYS
+from discreet.words.errors import DataError, DiscreetError, PrivacyError
+from discreet.words.faults import Key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.columns import column_of, column_of_words
-from discreet.errors import DiscreetError, PrivacyError
-from discreet.faults import Argument
-from discreet.frames import collect, open_frame
+from discreet.data.columns import column_of, column_of_words
+from discreet.data.frames import collect, open_frame
+from discreet.data.one_at_a_time import in_turn
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import notes_of
 from discreet.ledger.openings import OTHER_NAME
-from discreet.turns import in_turn
+from discreet.words.errors import DiscreetError, PrivacyError
+from discreet.words.faults import Argument
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 
-from discreet.errors import PrivacyError
-from discreet.faults import Argument, Spelled
 from discreet.ledger import Ledger
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Number
 from discreet.release.account import Account
 from discreet.release.known_data import Content
+from discreet.words.errors import PrivacyError
+from discreet.words.faults import Argument, Spelled
 
 OR_AN_ACCOUNT = Spelled(", or an account", plan="", command="")
 

@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from discreet.arguments import own_words_first, refuse_kinds, refuse_large
-from discreet.errors import DiscreetError
+from discreet.data.one_at_a_time import in_turn
+from discreet.data.scans import origin_of
+from discreet.data.stamps import Stamps
 from discreet.release.account import Released
 from discreet.release.known_data import content_of_rows
 from discreet.release.offer import Check, Offer
 from discreet.release.payer import Payer
-from discreet.scans import origin_of
-from discreet.stamps import Stamps
-from discreet.turns import in_turn
+from discreet.words.arguments import own_words_first, refuse_kinds, refuse_large
+from discreet.words.errors import DiscreetError
 
 P = ParamSpec("P")
 T = TypeVar("T", covariant=True)

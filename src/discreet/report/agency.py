@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.report.numbers import plural, text
-from discreet.report.page import Block, Heading, Prose, Table
+from discreet.pages.numbers import plural, text
+from discreet.pages.page import Block, Heading, Prose, Table
 from discreet.tables.expected import three_digits
 
 

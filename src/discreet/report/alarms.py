@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.report.numbers import text, three
-from discreet.report.page import Block, Heading, Prose, Table
+from discreet.pages.numbers import text, three
+from discreet.pages.page import Block, Heading, Prose, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from discreet.arrays import Vector
+from discreet.pages.numbers import percent, text
+from discreet.pages.page import Block, Figure, Prose, Table
+from discreet.pages.plot import LinePlot
 from discreet.privacy.assurance import Assurance
 from discreet.privacy.belief import NEAR, SPREAD, TRUE_SIZES, SizeBelief
 from discreet.privacy.losses import Approximate, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
-from discreet.report.numbers import percent, text
-from discreet.report.page import Block, Figure, Prose, Table
-from discreet.report.plot import LinePlot
 
 MOST_TABLES = 3
 """Tables of a release whose typical beliefs are shown: a reader can tell so many lines apart."""

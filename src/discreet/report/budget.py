@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from discreet.pages import charts
+from discreet.pages.bar import Bar
+from discreet.pages.numbers import minute
+from discreet.pages.page import Block, Figure, Table
 from discreet.privacy.losses import total
-from discreet.report import charts
-from discreet.report.bar import Bar
-from discreet.report.numbers import minute
-from discreet.report.page import Block, Figure, Table
 
 if TYPE_CHECKING:
     from discreet.report.release import DataSet

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.report import charts
-from discreet.report.numbers import PERCENT, text
-from discreet.report.page import Block, Figure, Heading, Prose, Table
-from discreet.report.plot import BarPlot, LinePlot
+from discreet.pages import charts
+from discreet.pages.numbers import PERCENT, text
+from discreet.pages.page import Block, Figure, Heading, Prose, Table
+from discreet.pages.plot import BarPlot, LinePlot
 from discreet.tables.expected import three_digits, told
 
 RATIO = "error / error of infusion"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.caveats import CONFIDENTIAL, at_least
-from discreet.columns import column_of
+from discreet.data.columns import column_of
+from discreet.pages.numbers import percent, text, unbroken
+from discreet.pages.page import Block, Prose, Table
 from discreet.privacy.units import EstablishmentNodes, Unit
-from discreet.report.numbers import percent, text, unbroken
-from discreet.report.page import Block, Prose, Table
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, counted
+from discreet.words.caveats import CONFIDENTIAL, at_least
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Mask, Vector

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.lmm.charts import effects_chart, quantiles_chart, residuals_chart
-from discreet.lmm.families import family
-from discreet.lmm.fit import MixedFit
-from discreet.lmm.general_fit import GeneralisedFit
-from discreet.lmm.general_residuals import zeros_of
-from discreet.lmm.influence import influential
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.models.linear.charts import effects_chart, quantiles_chart, residuals_chart
+from discreet.models.linear.families import family
+from discreet.models.linear.fit import MixedFit
+from discreet.models.linear.general_fit import GeneralisedFit
+from discreet.models.linear.general_residuals import zeros_of
+from discreet.models.linear.influence import influential
+from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 
 SAMPLE = 2000  # points of a chart
 MANY_ROWS = 200_000  # beyond it leverage is left out: it needs a pass of solves over all rows

@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet.lmm.private.slopes import WORD
-from discreet.report.numbers import text
-from discreet.report.page import Block, Table
-from discreet.report.ranked import MOST, Mark, Ranked
+from discreet.models.linear.private.slopes import WORD
+from discreet.pages.numbers import text
+from discreet.pages.page import Block, Table
+from discreet.pages.ranked import MOST, Mark, Ranked
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.caveats import APART
-from discreet.lmm.private.notes import HOLD, UNSTEADY
+from discreet.models.linear.private.notes import HOLD, UNSTEADY
+from discreet.words.caveats import APART
 
 BAND = (
     "The ends of posterior probabilities and quantiles contain the answer of all rows at once with a probability "

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.report.numbers import percent, text, three
-from discreet.report.page import Block, Heading, Prose, Table
-from discreet.report.ranked import MOST, Mark, Ranked
-from discreet.tables.flow_release import RATES as FLOW_OF
-from discreet.tables.movement import HOLD
+from discreet.pages.numbers import percent, text, three
+from discreet.pages.page import Block, Heading, Prose, Table
+from discreet.pages.ranked import MOST, Mark, Ranked
+from discreet.tables.movement.flow_release import RATES as FLOW_OF
+from discreet.tables.movement.published import HOLD
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.tables.movement import MovementErrors
+    from discreet.tables.movement.published import MovementErrors
 
 FLOWS = ("beginning", "accessions", "separations", "end", "creation", "destruction")
 RATES = {"jcr": "Job creation rate", "jdr": "Job destruction rate", "ar": "Accession rate", "sr": "Separation rate"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from discreet.pages.numbers import percent
+from discreet.pages.page import Block, Note, Prose, Table
 from discreet.privacy.assurance import SUSPICIONS, Assurance, sure_at_most
-from discreet.report.numbers import percent
-from discreet.report.page import Block, Note, Prose, Table
 
 PRIORS = (0.01, 0.1, 0.5)
 """Degrees of certainty before a release, in the table of what somebody can learn."""

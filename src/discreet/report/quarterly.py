@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet.pages.numbers import percent, text
+from discreet.pages.page import Block
+from discreet.pages.ranked import MOST, Mark, Ranked
 from discreet.report.flows import trusted
-from discreet.report.numbers import percent, text
-from discreet.report.page import Block
-from discreet.report.ranked import MOST, Mark, Ranked
 from discreet.tables.quality import SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.tables.movement import MovementErrors
+    from discreet.tables.movement.published import MovementErrors
 
 
 def shown(

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.pages.numbers import percent as percent
+from discreet.pages.numbers import plural, text, unbroken
+from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.privacy.assurance import APART, DIFFERENT, Assurance, Claim, People
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
@@ -19,9 +22,6 @@ from discreet.report import agency, alarms, belief, budget, comparison, counts
 from discreet.report.agency import AgencyTable
 from discreet.report.alarms import AlarmTable
 from discreet.report.comparison import SimulatedErrors
-from discreet.report.numbers import percent as percent
-from discreet.report.numbers import plural, text, unbroken
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.report.protection import protection, several
 from discreet.report.shown import ShownTable
 from discreet.tables.expected import ByLargest, spans, three_digits

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from discreet.pages.page import Block, Heading, Page, Prose, Table
 from discreet.privacy.assurance import Assurance
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.requirements import MARKS, PAPER, REQUIREMENTS, LearntAtMost, SchemeFindings
 from discreet.privacy.units import Establishments
 from discreet.report.belief import size_beliefs
-from discreet.report.page import Block, Heading, Page, Prose, Table
 
 NOTES = (
     "* bounded for the weak attacker only, who knows no kinds of workers (section 4.2 of the paper). "

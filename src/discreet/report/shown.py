@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.columns import column_of, doubles_of, every_so_many, words_of
-from discreet.report.numbers import percent, text, unbroken
-from discreet.report.page import Block
-from discreet.report.ranked import MOST, Mark, Ranked
+from discreet.data.columns import column_of, doubles_of, every_so_many, words_of
+from discreet.pages.numbers import percent, text, unbroken
+from discreet.pages.page import Block
+from discreet.pages.ranked import MOST, Mark, Ranked
 from discreet.tables.quality import NOISE, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.arrays import Mask, Vector
-    from discreet.schema import Label
+    from discreet.data.schema import Label
     from discreet.tables.quality import Words
     from discreet.tables.release import CountRelease
 

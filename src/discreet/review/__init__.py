@@ -10,7 +10,7 @@ recompute  the tables, checked against each other
 verdict    all checks, and what they found
 """
 
-from discreet.extras import needs
+from discreet.words.extras import needs
 
 with needs("plan", "The review of a bundle"):
     import pydantic as _  # noqa: F401

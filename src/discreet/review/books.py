@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from discreet.archive.findings import RefutedError, UncheckedError
-from discreet.errors import DataError, MissingExtra
 from discreet.results import write_excel
+from discreet.words.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow as pa

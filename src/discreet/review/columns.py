@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.codes import Label, code
+from discreet.data.codes import Label, code
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,10 +10,10 @@ from typing import Any, assert_never
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.packing import LEDGER
-from discreet.errors import PrivacyError
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.entries import EntryError
 from discreet.ledger.periods import Policy
+from discreet.words.errors import PrivacyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
+from discreet.plan.agency_comparison import COMPARISON
 from discreet.plan.alarms import alarm_steps, kept_earlier
-from discreet.plan.beside import COMPARISON
+from discreet.plan.budgets import Spending, jobs_of_one_worker
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
@@ -32,13 +33,12 @@ from discreet.plan.reading import contradictions
 from discreet.plan.requests import PlannedRelease, requests, size
 from discreet.plan.shape import Plan
 from discreet.plan.sheets import for_programs
-from discreet.plan.standing import Spending, jobs_of_one_worker
 from discreet.release.alarms import kept as kept_alarms
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
 from discreet.review.recompute import Reread, check_alarms, reread
-from discreet.voices import PLAN
+from discreet.words.voices import PLAN
 
 NOWHERE = "not in the bundle"
 Part = TypeVar("Part")

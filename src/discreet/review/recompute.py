@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
-from discreet.columns import every_so_many
-from discreet.lineage import positions
+from discreet.data.columns import every_so_many
+from discreet.data.lineage import positions
+from discreet.plan.agency_comparison import compared, kept
 from discreet.plan.alarms import AlarmStep
 from discreet.plan.alarms import about as about_alarms
-from discreet.plan.beside import compared, kept
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.outputs import noise

@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 from discreet.archive.findings import Finding, RefutedError, UncheckedError
 from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
-from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import Anchor
 from discreet.ledger.draws import DrawNumber, current
@@ -39,7 +38,6 @@ from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, first_said
 from discreet.privacy.verify import verify
-from discreet.progress import Progress, silent
 from discreet.release.code import computing_hash, source_hash
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT
@@ -50,6 +48,8 @@ from discreet.review.recompute import check_agency, check_basic, check_cells, ch
 from discreet.review.tables import check_tables
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
+from discreet.words.errors import PlanError
+from discreet.words.progress import Progress, silent
 
 MALFORMED = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
+from discreet.words.progress import Progress, silent
 
 # Violent offences of a month and of a year relative to their mean: City of Pittsburgh, January 1990 to June 2000;
 # the last year is set to the one before.

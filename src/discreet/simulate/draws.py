@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
-from discreet.faults import Argument
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
 
 SMALLEST, LARGEST = 0.001, 10.0
 

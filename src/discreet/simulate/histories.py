@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS
+from discreet.words.progress import Progress, silent
 
 _DESIGN, _LEVELS, _JOBS = range(3)
 

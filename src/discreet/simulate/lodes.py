@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.errors import DataError
-from discreet.faults import Argument
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS, WORKERS
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
+from discreet.words.progress import Progress, silent
 
 Codes: TypeAlias = NDArray[np.int8]
 

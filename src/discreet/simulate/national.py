@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.lodes import OWNERSHIP
 from discreet.simulate.sectors import EMPLOYERS
+from discreet.words.progress import Progress, silent
 
 BLOCK = 1 << 17
 """Establishments in one batch of rows."""

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS
+from discreet.words.progress import Progress, silent
 
 BLOCK = 64
 """Counties in one batch of rows."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DataError
-from discreet.faults import Argument
-from discreet.progress import Progress, silent
 from discreet.simulate import draws, stream
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
+from discreet.words.progress import Progress, silent
 
 BLOCK = 1 << 18
 """Rows in one batch."""

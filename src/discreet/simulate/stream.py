@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DataError, DiscreetError
-from discreet.progress import Progress, silent
+from discreet.words.errors import DataError, DiscreetError
+from discreet.words.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -50,7 +50,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from discreet.errors import PlanError
+from discreet.words.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.studies.study import StudyRun

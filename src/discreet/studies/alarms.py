@@ -16,18 +16,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.change.exchange import is_scarce, leads
-from discreet.errors import DataError
+from discreet.changes.exchange import is_scarce, leads
 from discreet.noise.source import SeededSource, Source
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.progress import Progress, silent
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.sizes import NoisySizes, sizes_for
 from discreet.utility.paired import Ends, change_ends
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 TITLE = "False alarms: private releases and comparisons of forecasts"

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
-from discreet.caveats import CHEBYSHEV, CONFIDENTIAL, TWO
-from discreet.histories import read_histories
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.histories import read_histories
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.schema import Schema
 from discreet.noise.flow_body import FLOWS
 from discreet.noise.source import SeededSource
-from discreet.schema import Schema
 from discreet.session import Session
 from discreet.studies.coverage_rule import LEVEL, Row, binomial_error, in_errors, row, times_of
 from discreet.studies.tables import KINDS, QUICK_SHAPE, UNIT, world
 from discreet.tables.derived import sums_of
-from discreet.tables.flow_noise import flows_of
-from discreet.tables.flow_release import rates_of
 from discreet.tables.mean import MeanRelease
+from discreet.tables.movement.flow_noise import flows_of
+from discreet.tables.movement.flow_release import rates_of
 from discreet.utility.between import changes_between
+from discreet.words.caveats import CHEBYSHEV, CONFIDENTIAL, TWO
 
 CAP = 250_000
 EPSILONS = ("1", "4")

@@ -19,16 +19,16 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.audit.influential import MonteCarloAudit, monte_carlo_audit
 from discreet.audit.posterior import WARNING, PosteriorAudit, audit_posterior, bins_without, log_ratio, sensitivity
-from discreet.bayes.blmm.diagnostics import standard_error
-from discreet.bayes.blmm.estimate import bayes_mixed
-from discreet.bayes.blmm.fit import BayesMixed
-from discreet.bayes.blmm.gibbs import ConvergenceWarning
-from discreet.errors import DataError
-from discreet.formula.rows import encode
-from discreet.progress import Progress, silent
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.models.bayes.blmm.diagnostics import standard_error
+from discreet.models.bayes.blmm.estimate import bayes_mixed
+from discreet.models.bayes.blmm.fit import BayesMixed
+from discreet.models.bayes.blmm.gibbs import ConvergenceWarning
+from discreet.models.formula.rows import encode
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study, beside
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 LAGS = 4
 FORMULA = "jcr ~ 0 + industry + lag1 + lag2 + lag3 + lag4 + (1 | county)"

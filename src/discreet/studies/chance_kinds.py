@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.change import roc, standards
-from discreet.change.bootstrap import replicate
-from discreet.change.exceptions import exception_report
+from discreet.changes import standards
+from discreet.changes.exceptions import exception_report
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import replicate
 
 SERIES, PERIODS, PAST = 120, 60, 12
 WEIGHTS = {"slow": 0.2, "fast": 0.7}  # of exponential smoothing

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.errors import DataError
+from discreet.words.errors import DataError
 
 FILE = "pittsburgh_violent_tract_month_1990_2000.csv"
 FURTHER = {

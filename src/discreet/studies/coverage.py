@@ -19,14 +19,24 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cases import case_of
-from discreet.caveats import A_LINE, A_TENTH, CONFIDENTIAL, DOUBT, NOT_MEASURED, NOT_SEEN, ONE_VARIANCE, SKEWED, WHOLE
-from discreet.lmm.private.notes import SMALL_BLOCKS
-from discreet.progress import Progress, silent
+from discreet.models.linear.private.notes import SMALL_BLOCKS
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds, perturbation_kinds, posterior_kinds, tables
 from discreet.studies.coverage_page import page_of
 from discreet.studies.coverage_rule import LEVEL, Row, binomial_error, doubtful, in_errors, label, row, summary
 from discreet.studies.study import Study
+from discreet.words.cases import case_of
+from discreet.words.caveats import (
+    A_LINE,
+    A_TENTH,
+    CONFIDENTIAL,
+    DOUBT,
+    NOT_MEASURED,
+    NOT_SEEN,
+    ONE_VARIANCE,
+    SKEWED,
+    WHOLE,
+)
+from discreet.words.progress import Progress, silent
 
 TITLE = "Every interval on every kind of data: does it hold, or is it said before paying?"
 POSTERIOR_ROWS, POSTERIOR_EPSILONS, PERTURBED_EPSILONS = 20_000, (0.5, 2.0), (0.5, 2.0, 8.0)
@@ -49,7 +59,7 @@ FIRST = {
 QUICK = 6  # times fewer
 MORE = 4
 RARE = {"diamonds: price by cut = Fair (3 %)": A_TENTH}
-FEW = 30  # large changes: below, comparisons say that limits are too narrow (`change.compare`)
+FEW = 30  # large changes: below, comparisons say that limits are too narrow (`changes.compare`)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.report.page import Heading, Note, Page, Prose, Table
+from discreet.pages.page import Heading, Note, Page, Prose, Table
 from discreet.studies.coverage_rule import MOSTLY, Row
 
 MARK = "<!-- {}: from results.json -->"

@@ -20,16 +20,17 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.change import families, roc, rolling
-from discreet.change.bootstrap import replicate
-from discreet.progress import Progress, silent
-from discreet.report.page import Page
+from discreet.changes import families, rolling
+from discreet.pages.page import Page
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import replicate
 from discreet.simulate import crime
 from discreet.studies import cities, crime_page
 from discreet.studies.cities import FILE as FILE
 from discreet.studies.cities import WHERE, Panel, read
 from discreet.studies.crime_trials import FPR, LAGS, Trial, advantage, fitted, trials
 from discreet.studies.study import Study
+from discreet.words.progress import Progress, silent
 
 PANELS, WORKERS = 20, 2
 LEADLESS = replace(crime.SHAPE, follow=0.0)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet import chart
-from discreet.change.rolling import Schedule
-from discreet.report import charts
-from discreet.report.look import NARROW
-from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
+from discreet.changes.rolling import Schedule
+from discreet.pages import charts
+from discreet.pages.look import NARROW
+from discreet.pages.page import Block, Figure, Heading, Note, Prose, Table
 
 COLUMNS = {
     "model": "model",

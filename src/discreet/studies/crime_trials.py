@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.change import families, pauc, roc, rolling
+from discreet.changes import families, pauc, rolling
+from discreet.roc import curve as roc
 from discreet.studies.cities import Panel
 
 FPR = (0.0, 0.2)

@@ -15,20 +15,20 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.jobs import read_jobs
+from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.progress import Progress, silent
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.studies import lodes_grid as grid
 from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY, WORKPLACE_BY, infused, jobs_folder
 from discreet.studies.lodes_defaults import default_rows
 from discreet.studies.study import Study
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.calibration import calibrate
-from discreet.tables.establishments import histograms
-from discreet.tables.limits import alone, far_floor, floor
-from discreet.tables.two_sizes import RatioRows, two_sizes
+from discreet.tables.optimal.limits import alone, far_floor, floor
+from discreet.tables.optimal.two_sizes import RatioRows, two_sizes
 from discreet.utility import strata
+from discreet.words.progress import Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 TITLE = "The defaults on the paper's workloads, beside noise infusion"
@@ -50,7 +50,7 @@ Workload 1 under the strong definition. `two-sizes` is the default, which follow
 cell, and `ladder` the mechanism that follows the largest alone. `ladder, at least one job each` replaces a count
 below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
 not to be made of it. `two sizes, programme` is the best law of both sizes, on cells of another kind, from the size on
-at which the table of `ladder` ends (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one
+at which the table of `ladder` ends (`tables.optimal.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one
 width and of half that point to: the error of a grid falls in proportion to its width. `floor` is below every law of
 noise that follows the largest establishment alone. `mean zero, limit`, of small places at epsilon 4, is below every law
 with mean zero, whatever it follows, where sizes are as frequent as in these cells; beyond 100 workers it is that of

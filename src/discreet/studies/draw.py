@@ -16,19 +16,19 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.audit.posterior import audit_posterior
-from discreet.bayes.blmm.estimate import bayes_mixed
-from discreet.bayes.blmm.fit import BayesMixed
-from discreet.bayes.blmm.gibbs import ConvergenceWarning
-from discreet.bayes.posterior_draw import release_draw
-from discreet.errors import DiscreetError
-from discreet.lmm.estimate import mixed
-from discreet.lmm.matrix import linear, random_part
-from discreet.lmm.private import release_mixed
+from discreet.models.bayes.blmm.estimate import bayes_mixed
+from discreet.models.bayes.blmm.fit import BayesMixed
+from discreet.models.bayes.blmm.gibbs import ConvergenceWarning
+from discreet.models.bayes.posterior_draw import release_draw
+from discreet.models.linear.estimate import mixed
+from discreet.models.linear.matrix import linear, random_part
+from discreet.models.linear.private import release_mixed
 from discreet.noise.source import SeededSource
-from discreet.progress import Progress, silent
-from discreet.report.page import Block, Heading, Page, Prose, Table
+from discreet.pages.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import COLUMNS, QUICK_SHARE, flows_file, read_flows
 from discreet.studies.study import Study
+from discreet.words.errors import DiscreetError
+from discreet.words.progress import Progress, silent
 
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 TITLE = "One posterior draw as the release"

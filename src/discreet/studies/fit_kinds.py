@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.cases import case_of
-from discreet.caveats import (
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.slopes import WORD
+from discreet.studies import kinds
+from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
+from discreet.words.cases import case_of
+from discreet.words.caveats import (
     A_LINE,
     ABOVE_ZERO,
     AS_CLIPPED,
@@ -27,13 +31,9 @@ from discreet.caveats import (
     PRIOR,
     stated,
 )
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.slopes import WORD
-from discreet.studies import kinds
-from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
 
 if TYPE_CHECKING:
-    from discreet.lmm.intervals import Method
+    from discreet.models.linear.intervals import Method
 
 SUPPOSED = {
     kinds.UNEVEN: f"{ONE_VARIANCE}, as by lme4",
@@ -69,7 +69,7 @@ BREAK = 0.5  # by which the mean of every series moves, in deviations of a respo
 
 def plain(kind: str, sets: int, seed: int, methods: tuple[str, ...] = PLAIN) -> Iterator[Row]:
     """Fixed effects and new responses of fits without noise."""
-    from discreet.models import mixed
+    from discreet.models.mixed import mixed
 
     design = kinds.SimulatedDesign.of(np.random.default_rng(seed), kind)
     rng = np.random.default_rng([seed, 1 + list(kinds.KINDS).index(kind)])
@@ -121,8 +121,8 @@ def _bias(off: Vector) -> float:
 
 def bayesian(kind: str, sets: int, seed: int) -> Iterator[Row]:
     """95 % intervals of the Bayesian model: fixed effects, both variances, and all effects together."""
-    from discreet.bayes.blmm.prior import Prior
-    from discreet.models import mixed
+    from discreet.models.bayes.blmm.prior import Prior
+    from discreet.models.mixed import mixed
 
     design = kinds.SimulatedDesign.of(np.random.default_rng(seed), kind)
     rng = np.random.default_rng([seed, 1 + list(kinds.KINDS).index(kind)])

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.cases import case_of
-from discreet.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_SLOPE, ONE_VARIANCE, stated
-from discreet.errors import DataError
-from discreet.lmm.private import PrivateFit, release_mixed
-from discreet.lmm.private.slopes import WORD
-from discreet.progress import Progress, silent
-from discreet.report.page import Heading, Note, Page, Prose, Table
+from discreet.models.linear.private import PrivateFit, release_mixed
+from discreet.models.linear.private.slopes import WORD
+from discreet.pages.page import Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study
+from discreet.words.cases import case_of
+from discreet.words.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_SLOPE, ONE_VARIANCE, stated
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 Telling = tuple[str, str | None, str]
 

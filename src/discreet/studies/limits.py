@@ -1,7 +1,7 @@
 """How far from the limit? The least error that each definition allows, computed, and every mechanism beside it.
 
 It answers the question that ends the introduction of Haney et al. (2017): which part of the error is fundamental?
-Limits are linear programmes and floors (`tables.limits`); mechanisms are calibrated as for a release. No data are used.
+Limits are linear programmes and floors (`tables.optimal.limits`); mechanisms are calibrated as for a release. No data are used.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.errors import DataError, Infeasible, PrivacyError
 from discreet.noise.kept import Unsolved
 from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.units import Establishments, Strength, is_weak
-from discreet.progress import Progress, silent
 from discreet.studies.limits_page import TITLE, page
 from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
-from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
 from discreet.tables.mechanisms.defaults import default
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.two_sizes import RatioRows, two_sizes
+from discreet.tables.optimal.limits import far_floor, floor, in_proportion, one_count, radial
+from discreet.tables.optimal.two_sizes import RatioRows, two_sizes
+from discreet.words.errors import DataError, Infeasible, PrivacyError
+from discreet.words.progress import Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 ALPHAS, QUICK_ALPHAS = ("0.05", "0.1", "0.2"), ("0.1",)

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DataError
-from discreet.lmm import influential, leave_groups_out, leave_rows_out, mixed
-from discreet.lmm.private import release_mixed, separation_rate
-from discreet.lmm.private.partition import best_blocks, most_blocks
+from discreet.models.linear import influential, leave_groups_out, leave_rows_out, mixed
+from discreet.models.linear.private import release_mixed, separation_rate
+from discreet.models.linear.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
-from discreet.progress import Progress, silent
 from discreet.simulate import qwi
 from discreet.studies.blmm import lagged
 from discreet.studies.lmm_changes import change_flags
@@ -42,6 +40,8 @@ from discreet.studies.lmm_page import page
 from discreet.studies.lmm_small import small_rows
 from discreet.studies.lmm_terms import terms_rows
 from discreet.studies.study import Study
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 MODELS = {
     "LM": "{rate} ~ 0 + industry",

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.private import moments
-from discreet.lmm.private.look import noise_for
-from discreet.lmm.private.sums import response_sums, units_of
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Prose, Table
+from discreet.models.linear.private import moments
+from discreet.models.linear.private.look import noise_for
+from discreet.models.linear.private.sums import response_sums, units_of
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Prose, Table
 from discreet.studies.lmm_curves import Case, Trials
 from discreet.tables.ranking import spearman
 from discreet.utility.flags import flags_raised

@@ -14,19 +14,19 @@ from typing import Any, cast
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.formula.formula import read_formula, without_lags
-from discreet.formula.rows import ModelRows, read_rows
-from discreet.frames import open_frame
-from discreet.lmm.private import moments, paper, strict
-from discreet.lmm.private.lag_release import PreparedLags
-from discreet.lmm.private.lag_release import solve as solve_lags
-from discreet.lmm.private.look import noise_for
-from discreet.lmm.private.offers import ModelQuestion
-from discreet.lmm.private.partition import best_blocks, fit_partition, partition
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.release import release_mixed
-from discreet.lmm.private.request import Interval, ModelRequest
-from discreet.lmm.private.sums import ResponseSums, response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula, without_lags
+from discreet.models.formula.rows import ModelRows, read_rows
+from discreet.models.linear.private import moments, paper, strict
+from discreet.models.linear.private.lag_release import PreparedLags
+from discreet.models.linear.private.lag_release import solve as solve_lags
+from discreet.models.linear.private.look import noise_for
+from discreet.models.linear.private.offers import ModelQuestion
+from discreet.models.linear.private.partition import best_blocks, fit_partition, partition
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.release import release_mixed
+from discreet.models.linear.private.request import Interval, ModelRequest
+from discreet.models.linear.private.sums import ResponseSums, response_sums, units_of
 from discreet.noise.source import SeededSource
 
 Split = tuple[str, dict[str, str]]

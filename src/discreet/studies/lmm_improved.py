@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from discreet.report.page import Block, Prose, Table
+from discreet.pages.page import Block, Prose, Table
 from discreet.studies.study import beside
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies import lmm_changes, lmm_improved, lmm_small, lmm_terms
 from discreet.studies.study import beside
 

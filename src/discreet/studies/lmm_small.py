@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from discreet.report.page import Block, Heading, Prose, Table
+from discreet.pages.page import Block, Heading, Prose, Table
 from discreet.studies.lmm_curves import Case, Trials, by_moments
 
 RATES = ("jcr", "jdr", "ar", "sr")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.formula.rows import ModelRows, read_rows
-from discreet.frames import open_frame
-from discreet.lmm import MixedWarning, mixed
-from discreet.lmm.matrix import linear, random_part
-from discreet.lmm.origin import basis
-from discreet.lmm.private import PrivateFit, release_mixed
-from discreet.report.page import Block, Heading, Prose, Table
+from discreet.data.frames import open_frame
+from discreet.models.formula.rows import ModelRows, read_rows
+from discreet.models.linear import MixedWarning, mixed
+from discreet.models.linear.matrix import linear, random_part
+from discreet.models.linear.origin import basis
+from discreet.models.linear.private import PrivateFit, release_mixed
+from discreet.pages.page import Block, Heading, Prose, Table
 from discreet.studies.lmm_curves import Trials
 
 MODELS = {

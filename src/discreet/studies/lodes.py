@@ -17,11 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
-from discreet.jobs import read_jobs
+from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource, Source
 from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
-from discreet.progress import Progress, silent
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes_grid as grid
 from discreet.studies.lodes_defaults import default_rows
@@ -29,14 +28,15 @@ from discreet.studies.lodes_definitions import ALPHA, table_2
 from discreet.studies.lodes_findings import findings
 from discreet.studies.lodes_page import TITLE, page
 from discreet.studies.study import Study
-from discreet.tables import attacks
+from discreet.tables.baseline import attacks
+from discreet.tables.baseline.establishments import Histograms, histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.calibration import calibrate
-from discreet.tables.establishments import Histograms, histograms
-from discreet.tables.infusion import Infusion
 from discreet.tables.ranking import RANKING_2, levels_with
 from discreet.utility.changes import change, found_changes
 from discreet.utility.errors import largest_share
 from discreet.utility.flags import flags_raised
+from discreet.words.progress import Progress, silent
 
 WORKPLACE_BY = ("place", "place_population", "sector", "ownership")
 """A place has one population, which only says the stratum of its cells."""

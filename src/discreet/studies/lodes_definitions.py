@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.pages.page import Block, Heading, Prose, Table
 from discreet.privacy.assurance import Assurance
 from discreet.privacy.losses import Pure
 from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
 from discreet.report.belief import size_beliefs
-from discreet.report.page import Block, Heading, Prose, Table
 from discreet.report.requirements import requirement_blocks
 from discreet.tables.mechanisms.smooth_laplace import least_epsilon
 

@@ -18,7 +18,6 @@ from typing import Any, cast
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import Infeasible
 from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_within
 from discreet.noise.source import SeededSource, Source
@@ -32,6 +31,7 @@ from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import BASELINES
 from discreet.tables.ranking import RANKING_2, levels_with, spearman_by
 from discreet.utility import errors, strata
+from discreet.words.errors import Infeasible
 
 ALPHAS = (0.01, 0.05, 0.1, 0.15, 0.2)
 EPSILONS = (0.25, 0.5, 0.67, 1.0, 2.0, 4.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.lodes_definitions import definition_blocks
 from discreet.studies.lodes_findings import THREE, PaperStatement
 from discreet.studies.lodes_grid import ALPHAS, THETA

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.change.combine import Rule
-from discreet.change.compare import Comparison, compare_large_changes
-from discreet.change.tidy import columns
-from discreet.errors import DataError
-from discreet.progress import Progress, silent
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.changes.combine import Rule
+from discreet.changes.compare import Comparison, compare_large_changes
+from discreet.changes.tidy import columns
+from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Study
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 SERIES, FORECASTS = "m3_monthly_micro_series.csv", "m3_monthly_micro_forecasts.csv"
 HORIZONS, CUTOFFS = (1, 2), (0.99, 0.95, 0.90)

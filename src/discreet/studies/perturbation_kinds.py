@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.bayes.curvature import shortened
-from discreet.bayes.erm import calibrate, minimise, objective_perturbation
+from discreet.models.bayes.curvature import shortened
+from discreet.models.bayes.erm import calibrate, minimise, objective_perturbation
 from discreet.noise.source import SeededSource
 
 NAMES = ("(Intercept)", "x")

@@ -18,18 +18,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.change import families, pauc, roc, rolling
-from discreet.change.listwise import list_regression
-from discreet.change.pairwise import rank_regression
-from discreet.change.smooth_pauc import smooth_pauc_regression
-from discreet.progress import Progress, silent
-from discreet.report.page import Heading, Page, Prose, Table
+from discreet.changes import families, pauc, rolling
+from discreet.changes.listwise import list_regression
+from discreet.changes.pairwise import rank_regression
+from discreet.changes.smooth_pauc import smooth_pauc_regression
+from discreet.pages.page import Heading, Page, Prose, Table
+from discreet.roc import curve as roc
 from discreet.simulate import crime
 from discreet.studies import cities
 from discreet.studies.cities import Panel, read
 from discreet.studies.crime import simulated
 from discreet.studies.crime_trials import FPR, LAGS, fitted
 from discreet.studies.study import Study
+from discreet.words.progress import Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 Fit: TypeAlias = Callable[[Matrix, Mask, float, Vector | None], Vector]

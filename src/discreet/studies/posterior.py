@@ -18,24 +18,24 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import AuditVerdict, blackbox
-from discreet.bayes.clipped import ClippedMean, clipped_mean
-from discreet.bayes.combination import Combination, LogProbabilities, Normality
-from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
-from discreet.bayes.doubts import Carried
-from discreet.bayes.expected import SummaryErrors
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import partition
+from discreet.models.bayes.clipped import ClippedMean, clipped_mean
+from discreet.models.bayes.combination import Combination, LogProbabilities, Normality
+from discreet.models.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
+from discreet.models.bayes.doubts import Carried
+from discreet.models.bayes.expected import SummaryErrors
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.partition import partition
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Page
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
-from discreet.progress import Progress, silent
 from discreet.release.account import Account
 from discreet.release.offer import Offer
-from discreet.report.page import Page
 from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds, kinds
 from discreet.studies.posterior_page import DEVIATIONS, LEVELS, Answers, blocks
 from discreet.studies.study import Study
+from discreet.words.progress import Progress, silent
 
 ROWS, SLOPE = 100_000, 2.0
 SETS, QUICK = 400, 60  # data sets

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.bayes.conjugate import GPrior
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import partition
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.errors import DataError
+from discreet.models.bayes.conjugate import GPrior
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.partition import partition
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.question import Question
+from discreet.words.errors import DataError
 
 NAMES = ("(Intercept)", "x")
 CUTS = (0.5, 2.0)  # posterior deviations above the middle, at which probabilities are asked for
@@ -217,7 +217,7 @@ def diamonds(path: Path) -> dict[str, Kind]:
     """Kinds whose population are the rows of a file of diamonds: 53,940 prices with carat, depth and cut."""
     import narwhals.stable.v2 as nw
 
-    from discreet.frames import open_frame
+    from discreet.data.frames import open_frame
 
     columns = ("price", "carat", "depth", "cut")
     frame = open_frame(path if path.is_file() else {"none": [0]})

@@ -10,8 +10,8 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import AuditVerdict
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Block, Figure, Heading, Note, Prose, Table
 from discreet.studies.posterior_kinds import SUMMARIES, unsaid
 
 DEVIATIONS = np.arange(-4.0, 4.5, 1.0)  # cut-offs, in posterior deviations from the true slope

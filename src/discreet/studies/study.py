@@ -16,12 +16,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from discreet.cases import case_of
-from discreet.errors import DataError
-from discreet.progress import Progress, silent
-from discreet.report import svg
-from discreet.report.numbers import finite
-from discreet.report.page import Figure, Page, Table, slug
+from discreet.pages import svg
+from discreet.pages.numbers import finite
+from discreet.pages.page import Figure, Page, Table, slug
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 FILES = {"results.json", "report.html"}
 FOLDERS = {"figures": {".svg", ".csv"}, "tables": {".csv"}}

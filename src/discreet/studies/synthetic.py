@@ -16,19 +16,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.errors import DataError
-from discreet.frames import connect
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.frames import connect
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.pages.page import Heading, Page, Prose, Table
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.progress import Progress, silent
 from discreet.release.account import Account
 from discreet.release.folder import open_releases
-from discreet.report.page import Heading, Page, Prose, Table
 from discreet.simulate import lodes
 from discreet.studies.study import Study
 from discreet.synthetic import Synthetic, synthesize
 from discreet.tables.query import CountQuery
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 Row: TypeAlias = dict[str, Any]
 TITLE = "What synthetic jobs keep of the data"

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Heading, Note, Page, Prose, Table
 from discreet.privacy.units import Establishments
-from discreet.progress import Progress, silent
-from discreet.report.page import Heading, Note, Page, Prose, Table
-from discreet.schema import Schema
 from discreet.session import Session
 from discreet.studies.study import Study
 from discreet.tables.calibration import calibrate
-from discreet.tables.widths import MOST_TIMES
+from discreet.tables.intervals.widths import MOST_TIMES
 from discreet.tables.workload import agreed
+from discreet.words.errors import DataError
+from discreet.words.progress import Progress, silent
 
 TITLE = "Published tables on kinds of data: do intervals hold, how wide are they, and what does adding up change?"
 UNIT = Establishments("0.1")

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.lmm.estimate import mixed
-from discreet.lmm.fit import MixedFit, MixedWarning
-from discreet.lmm.private import release_mixed
-from discreet.lmm.residuals import Autoregression
+from discreet.models.linear.estimate import mixed
+from discreet.models.linear.fit import MixedFit, MixedWarning
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.residuals import Autoregression
 from discreet.noise.source import SeededSource
-from discreet.progress import Progress, silent
-from discreet.report.page import Block, Heading, Page, Prose, Table
+from discreet.pages.page import Block, Heading, Page, Prose, Table
 from discreet.studies.lmm import QUICK_SHARE, flows_file, read_flows
 from discreet.studies.study import Study
+from discreet.words.progress import Progress, silent
 
 TITLE = "Time effects by industry and county"
 COLUMNS = ["county", "industry", "quarter", "jcr"]
@@ -106,8 +106,8 @@ def with_lags(table: Any, epsilon: float, source: SeededSource) -> dict[str, Any
 
 def earlier(table: Any) -> tuple[Vector, Vector]:
     """The response, and that of the period before in the same series; NaN if there is none."""
-    from discreet.frames import open_frame
-    from discreet.lmm.residuals import read_series
+    from discreet.data.frames import open_frame
+    from discreet.models.linear.residuals import read_series
 
     y = np.asarray(table["jcr"].to_numpy(), dtype=np.float64)
     law = read_series(open_frame(table, ordered=True), SERIES, "time", table.num_rows)

@@ -19,9 +19,9 @@ import numpy as np
 from discreet.archive.findings import RefutedError
 from discreet.archive.unpacking import opened, text
 from discreet.arrays import Integers
-from discreet.codes import Codes
-from discreet.errors import DataError
+from discreet.data.codes import Codes
 from discreet.release.folder import FORMS, PublishedTable, ReleaseFolder
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
 from discreet.synthetic.cells import JointCells, TableRows
 from discreet.synthetic.margins import Margin, fit
 from discreet.synthetic.sizes import SizeShape, number
+from discreet.words.errors import DataError
 
 MOST_JOBS = 2_000_000_000
 

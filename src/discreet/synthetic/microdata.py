@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers
-from discreet.errors import DataError
-from discreet.faults import Argument, Key
-from discreet.progress import Progress, silent
 from discreet.release.folder import ReleaseFolder, one_data_set, open_releases, refuse_inside, whole_or_not
 from discreet.results import Result, rows_table, tidy_table
 from discreet.synthetic.cells import joint, sources
 from discreet.synthetic.economy import SyntheticEconomy
 from discreet.synthetic.sizes import SizeShape, shared, workforces
+from discreet.words.arguments import of_kinds
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument, Key
+from discreet.words.progress import Progress, silent
 
 if TYPE_CHECKING:
     import pyarrow as pa

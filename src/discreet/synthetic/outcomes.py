@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.cases import case_of
+from discreet.words.cases import case_of
 
 NODES = 20  # of the quadrature over a normal law
 ROUNDS = 40

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.cases import case_of
-from discreet.errors import DataError
-from discreet.faults import Key
-from discreet.formula.formula import Formula, lag_name, read_formula, without_lags
-from discreet.lmm.private import PrivateFit
+from discreet.models.formula.formula import Formula, lag_name, read_formula, without_lags
+from discreet.models.linear.private import PrivateFit
 from discreet.privacy.units import Groups, Rows, Unit
 from discreet.release.folder import ReleaseFolder, open_releases
 from discreet.synthetic.outcomes import ON_A_LINK
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
+from discreet.words.faults import Key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arguments import of_kinds
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.cases import case_of, unknown
-from discreet.errors import DataError
-from discreet.faults import Argument
-from discreet.formula.design import Design, RandomDesign
-from discreet.formula.rows import ModelRows, number_column, plan, read_rows
-from discreet.frames import collect, missing, open_frame
-from discreet.lmm.families import HIGHEST
-from discreet.lmm.matrix import linear, random_part
-from discreet.lmm.private import PrivateFit
+from discreet.data.frames import collect, missing, open_frame
+from discreet.models.formula.design import Design, RandomDesign
+from discreet.models.formula.rows import ModelRows, number_column, plan, read_rows
+from discreet.models.linear.families import HIGHEST
+from discreet.models.linear.matrix import linear, random_part
+from discreet.models.linear.private import PrivateFit
 from discreet.release.folder import refuse_inside, whole_or_not
 from discreet.synthetic.microdata import WORD, refuse_file, refuse_seed
 from discreet.synthetic.outcomes import OF_EVENTS, ON_A_LINK, before_errors, counts, successes
 from discreet.synthetic.published import PublishedModel, published
+from discreet.words.arguments import of_kinds
+from discreet.words.cases import case_of, unknown
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ def synthetic_responses(
 
     Examples
     --------
-    >>> from discreet.lmm.private import release_mixed
+    >>> from discreet.models.linear.private import release_mixed
     >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
     >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, public=["g"], bounds=(0, 1), seed=1)
     >>> drawn = synthetic_responses(fit, {"g": ["a", "b"]}, replicates=2)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
-from discreet.faults import Argument
 from discreet.simulate.lodes import SHAPE
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
 
 SHARING = 30
 """Rounds in which what is above a cap is given to others, at most."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from discreet.cases import case_of
-from discreet.errors import DataError, PrivacyError
-from discreet.magnitude import Magnitude
+from discreet.data.magnitude import Magnitude
+from discreet.data.schema import Schema
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments, Unit
-from discreet.schema import Schema
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError, PrivacyError
 
 PROOF = "docs/proofs/magnitudes.md"
 CLIPPED = "Amounts above the cap of a row's jobs were cut to it, so sums are of cut amounts"

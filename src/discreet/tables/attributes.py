@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from discreet.codes import Codes, code
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import Argument, Key, Subject, Value
+from discreet.data.codes import Codes, code
+from discreet.data.schema import Schema
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
-from discreet.schema import Schema
+from discreet.words.errors import DataError, PrivacyError
+from discreet.words.faults import Argument, Key, Subject, Value
 
 
 def spanned(schema: Schema, by: object) -> tuple[str, ...]:

@@ -12,8 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import GIVE, WHOLE, Argument, Key, Phrase, Sentence, With
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
@@ -21,7 +19,9 @@ from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON, remedies
 from discreet.tables.mechanisms.registry import OURS, named
-from discreet.voices import Symbol
+from discreet.words.errors import Infeasible, PrivacyError
+from discreet.words.faults import GIVE, WHOLE, Argument, Key, Phrase, Sentence, With
+from discreet.words.voices import Symbol
 
 MOST_WORKERS = 1e9
 MOST_NOISE = 2**50

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.columns import column_of
-from discreet.errors import DataError, EngineError
-from discreet.faults import Fault, Key, Subject, Value
-from discreet.frames import collect, missing, refuse, working
-from discreet.jobs import Jobs
-from discreet.lineage import Lineage
-from discreet.schema import Label
+from discreet.data.columns import column_of
+from discreet.data.frames import collect, missing, refuse, working
+from discreet.data.jobs import Jobs
+from discreet.data.lineage import Lineage
+from discreet.data.schema import Label
 from discreet.tables.attributes import values_kept
 from discreet.tables.grouping import grouped
 from discreet.tables.order import counts_of, order_of, plain_keys
+from discreet.words.errors import DataError, EngineError
+from discreet.words.faults import Fault, Key, Subject, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.frames import Frame
+    from discreet.data.frames import Frame
 
 LEVELS_PER_PASS = 48
 """Counters of one query. More levels take more passes, because counters are kept for every establishment at once."""

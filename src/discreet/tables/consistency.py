@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
-from discreet.hierarchy import Hierarchy, covers
-from discreet.lineage import parent_column, positions
+from discreet.data.hierarchy import Hierarchy, covers
+from discreet.data.lineage import parent_column, positions
 from discreet.tables.calibration import MOST_WORKERS
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     from discreet.tables.release import CountRelease

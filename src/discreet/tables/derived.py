@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import CHEBYSHEV
-from discreet.hierarchy import covers
-from discreet.lineage import Lineage, parent_column
-from discreet.schema import Label
+from discreet.data.hierarchy import covers
+from discreet.data.lineage import Lineage, parent_column
+from discreet.data.schema import Label
 from discreet.tables.consistency import NOTE as AGREE
 from discreet.tables.consistency import SIGNED, members_of
-from discreet.tables.ends import not_below_zero
+from discreet.tables.intervals.quantiles import not_below_zero
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.order import ordered
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
+from discreet.words.caveats import CHEBYSHEV
 
 if TYPE_CHECKING:
     import pyarrow as pa

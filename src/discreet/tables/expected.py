@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.cases import case_of
+from discreet.words.cases import case_of
 
 if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Follows, Mechanism

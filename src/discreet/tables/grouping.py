@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from discreet.delimited import quoted
-from discreet.frames import open_frame
+from discreet.data.delimited import quoted
+from discreet.data.frames import open_frame
 
 if TYPE_CHECKING:
-    from discreet.frames import Frame
+    from discreet.data.frames import Frame
 
 ESTABLISHMENTS = "__establishments"
 """The column of the number of establishments."""

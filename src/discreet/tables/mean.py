@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.caveats import TWO, at_least
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number, exact
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.results import Result, both_ends, tidy_table
-from discreet.tables.intervals import refuse_level
+from discreet.tables.intervals.counts import refuse_level
 from discreet.tables.prepared import TableAsk, TablesErrors
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.workload import together
+from discreet.words.caveats import TWO, at_least
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.columns import column_of, integers_of
-from discreet.errors import DataError
+from discreet.data.columns import column_of, integers_of
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Required, TypedDict
 
 from discreet.arrays import Integers, Vector
-from discreet.caveats import CONFIDENTIAL, at_least
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
 from discreet.release.files import SAMPLER, code_of, write_value
 from discreet.tables.expected import ByLargest
+from discreet.tables.intervals.widths import Trade, told_widths
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.sizes import NoisySizes
-from discreet.tables.widths import Trade, told_widths
+from discreet.words.caveats import CONFIDENTIAL, at_least
 
 
 class TableAsk(TypedDict, total=False):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.errors import DataError
-from discreet.frames import as_text, collect, open_frame
-from discreet.lineage import with_levels
-from discreet.schema import Schema
+from discreet.data.frames import as_text, collect, open_frame
+from discreet.data.lineage import with_levels
+from discreet.data.schema import Schema
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.delimited import Reading
+    from discreet.data.delimited import Reading
 
 
 def read_sizes(source: object, schema: Schema) -> tuple[pa.Table, bool]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Vector
-from discreet.columns import column_of, column_of_words
+from discreet.data.columns import column_of, column_of_words
 
 if TYPE_CHECKING:
     import pyarrow as pa

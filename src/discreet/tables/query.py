@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import WHOLE, Capital, Key
-from discreet.hierarchy import covers
-from discreet.jobs import Jobs
+from discreet.data.hierarchy import covers
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Label
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number, exact
@@ -33,19 +32,20 @@ from discreet.privacy.units import (
 )
 from discreet.release.account import Account
 from discreet.release.offer import Check, Offer
-from discreet.schema import Label
 from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
 from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
 from discreet.tables.calibration import above_zero, baseline, basis_of, part, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
-from discreet.tables.intervals import EndsOfLevel
+from discreet.tables.intervals.counts import EndsOfLevel
+from discreet.tables.intervals.widths import tradeoff, widths
 from discreet.tables.mechanisms.defaults import default_of, paid_before
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
 from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
-from discreet.tables.widths import tradeoff, widths
+from discreet.words.errors import DataError, PrivacyError
+from discreet.words.faults import WHOLE, Capital, Key
 
 if TYPE_CHECKING:
     from discreet.tables.cells import Cells

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.errors import DataError
-from discreet.schema import Label
+from discreet.data.schema import Label
+from discreet.words.errors import DataError
 
 RANKING_2: Mapping[str, Label] = {"sex": "female", "education": "bachelor or more"}
 """The workers that Ranking 2 counts. Ranking 1 counts all."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.columns import column_of, column_of_words
-from discreet.hierarchy import covers
+from discreet.data.columns import column_of, column_of_words
+from discreet.data.hierarchy import covers
+from discreet.data.lineage import Lineage
+from discreet.data.schema import Label
 from discreet.ledger import Entry
-from discreet.lineage import Lineage
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result, both_ends, tidy_table
-from discreet.schema import Label
 from discreet.tables.quality import Words, quality, quality_column
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import DataError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import from_dict
 from discreet.privacy.units import Establishments, Unit, is_weak
 from discreet.release.folder import open_release
 from discreet.tables.calibration import basis_of
-from discreet.tables.intervals import EndsOfLevel
+from discreet.tables.intervals.counts import EndsOfLevel
 from discreet.tables.mechanisms.registry import named
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NoisySizes
+from discreet.words.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import Argument
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Mechanism, one_worker_floor
-from discreet.voices import Symbol
+from discreet.words.errors import Infeasible, PrivacyError
+from discreet.words.faults import Argument
+from discreet.words.voices import Symbol
 
 PROOF = "docs/proofs/sizes.md"
 NOTE = (

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError, Infeasible, PrivacyError
-from discreet.faults import Argument, Phrase, Sentence
-from discreet.hierarchy import Hierarchy, covers
-from discreet.jobs import Jobs
+from discreet.data.hierarchy import Hierarchy, covers
+from discreet.data.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, shown, total
@@ -21,14 +19,16 @@ from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.derived import agreeing, source_of, sums_of
-from discreet.tables.nested import narrowed
+from discreet.tables.intervals.nested import narrowed
 from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.releases import CountReleases
+from discreet.words.errors import DataError, Infeasible, PrivacyError
+from discreet.words.faults import Argument, Phrase, Sentence
 
 if TYPE_CHECKING:
-    from discreet.tables.advice import BudgetAdvice, Measure
+    from discreet.tables.budget.division import BudgetAdvice, Measure
     from discreet.tables.cells import Cells
 
 
@@ -299,7 +299,7 @@ class Workload:
         workers of each cell's largest establishment. Without one, `typical` declares (cells, jobs of a cell, workers of
         its largest establishment) for each table. `error` is of all counts together, in jobs or relative to each.
         """
-        from discreet.tables.counsel import advice_for
+        from discreet.tables.budget.advice import advice_for
 
         asked = {"delta": delta, "calibration": calibration, "scale_share": scale_share}
         return advice_for(

@@ -18,22 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from discreet import frames
-from discreet.arguments import of_kinds
 from discreet.arrays import Mask, Vector
-from discreet.caveats import TWO, at_least
-from discreet.errors import DataError, concerning
-from discreet.faults import Argument
-from discreet.lmm.private.result import PrivateFit
+from discreet.data import frames
+from discreet.models.linear.private.result import PrivateFit
 from discreet.release.files import MANIFEST
 from discreet.results import Result, tidy_table
-from discreet.tables.movement import MovementRelease
+from discreet.tables.movement.published import MovementRelease
 from discreet.tables.release import CountRelease
 from discreet.tables.reopened import reopened
 from discreet.utility.discoveries import discovered
 from discreet.utility.flags import Direction
 from discreet.utility.paired import Ends, change_ends
 from discreet.utility.stated import missed, numbers_of
+from discreet.words.arguments import of_kinds
+from discreet.words.caveats import TWO, at_least
+from discreet.words.errors import DataError, concerning
+from discreet.words.faults import Argument
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

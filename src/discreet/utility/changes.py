@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
 from discreet.tables.ranking import descending, spearman
+from discreet.words.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)

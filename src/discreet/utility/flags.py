@@ -1,7 +1,7 @@
 """Do two private releases raise the flags that the truth would raise? Large changes as a measure of utility.
 
 The truth's own largest changes are the gold standard and published changes are alarm scores, so the measure is that of
-`discreet.change`: the area under the ROC curve for few false alarms (PAUC). L1 errors and rank correlations are also
+`discreet.changes`: the area under the ROC curve for few false alarms (PAUC). L1 errors and rank correlations are also
 given. Any two releases will do that have a number per cell: tables of two years, effects of two fits. Array functions
 first, then the one for frames.
 """
@@ -15,14 +15,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.cases import case_of
-from discreet.change import roc
-from discreet.change.bootstrap import replicate
-from discreet.change.roc import Range
-from discreet.errors import DataError
+from discreet.data import frames
+from discreet.roc import curve as roc
+from discreet.roc.bootstrap import replicate
+from discreet.roc.curve import Range
 from discreet.utility.changes import change
+from discreet.words.cases import case_of
+from discreet.words.errors import DataError
 
 Direction: TypeAlias = Literal["either", "decline", "increase"]
 

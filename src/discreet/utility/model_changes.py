@@ -15,10 +15,10 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import DataError
-from discreet.lmm.private.result import PrivateFit
+from discreet.models.linear.private.result import PrivateFit
 from discreet.utility.between import SureChanges, changes_at
 from discreet.utility.flags import Direction
+from discreet.words.errors import DataError
 
 TERM = "term"
 """What fixed effects are listed by."""

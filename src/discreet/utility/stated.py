@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import DataError
-from discreet.faults import Argument
 from discreet.release.files import MANIFEST
 from discreet.release.folder import open_release
-from discreet.tables.movement import MovementRelease
+from discreet.tables.movement.published import MovementRelease
 from discreet.tables.release import CountRelease
+from discreet.words.errors import DataError
+from discreet.words.faults import Argument
 
 DEEPEST = 3
 """Folders above a file in which its `release.json` is looked for: tables of a release lie in it or below."""

@@ -23,13 +23,13 @@ import pytest
 
 import discreet as dc
 from discreet.audit.blackbox import blackbox
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import read_rows
-from discreet.frames import open_frame
-from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import release_mixed, strict
-from discreet.lmm.private.partition import fit_partition, partition
-from discreet.lmm.private.public import public_design
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.formula.rows import read_rows
+from discreet.models.linear.fit import MixedWarning
+from discreet.models.linear.private import release_mixed, strict
+from discreet.models.linear.private.partition import fit_partition, partition
+from discreet.models.linear.private.public import public_design
 from discreet.noise.source import SeededSource
 from discreet.release.account import Account
 from discreet.release.offer import Offer
@@ -164,56 +164,63 @@ DOORS = {
         "tables/query.py", counted(["place"], unit=dc.EstablishmentNodes(20)), 10, 11, slow=False
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11),
-    "flows": Door("tables/movement.py", flows, 10, 11, slow=False),
-    "mixed, moments": Door("lmm/private/offers.py", mixed(epsilon=1, split=THIRDS), RATES, OTHER),
-    "mixed, strict": Door("lmm/private/offers.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "flows": Door("tables/movement/published.py", flows, 10, 11, slow=False),
+    "mixed, moments": Door("models/linear/private/offers.py", mixed(epsilon=1, split=THIRDS), RATES, OTHER),
+    "mixed, strict": Door("models/linear/private/offers.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
     "mixed, slopes": Door(
-        "lmm/private/term_release.py", estimates("y ~ x + (x | g)", bounds=(0, 2), split=THIRDS), RATES, OTHER
+        "models/linear/private/term_release.py", estimates("y ~ x + (x | g)", bounds=(0, 2), split=THIRDS), RATES, OTHER
     ),
     "mixed, shares": Door(
-        "lmm/private/generalised.py", estimates("y ~ x + (1 | g)", bounds=(0, 1), family="binomial"), RATES, OTHER
+        "models/linear/private/generalised.py",
+        estimates("y ~ x + (1 | g)", bounds=(0, 1), family="binomial"),
+        RATES,
+        OTHER,
     ),
     "mixed, counts": Door(
-        "lmm/private/generalised.py",
+        "models/linear/private/generalised.py",
         estimates("y ~ x + (1 | g)", bounds=(0, 8), family="poisson"),
         RATES | {"y": np.tile([0, 1, 2, 4], 30)},
         RATES | {"y": np.append(8, np.tile([0, 1, 2, 4], 30)[1:])},
     ),
     "mixed, lags": Door(
-        "lmm/private/lag_release.py",
+        "models/linear/private/lag_release.py",
         mixed("y ~ x + lag(y, 1) + (1 | g)", ("x", "g", "t"), epsilon=1, series=["g"], time="t"),
         RATES | TIMES,
         OTHER | TIMES,
     ),
     "one draw": Door(  # (1/18)-zCDP: a loss above 1 has a chance below 0.003
-        "bayes/posterior_draw.py",
+        "models/bayes/posterior_draw.py",
         drawn(dc.release_draw, variances={"Residual": 0.06, "g": 0.02}, sd=2.0, rho="1/18"),
         RATES,
         OTHER,
     ),
     "one draw, audited": Door(
-        "bayes/audited_draw.py",
+        "models/bayes/audited_draw.py",
         drawn(dc.release_audited_draw, prior=dc.Prior(V=0.05, nu=8, sd=2), audited=1),
         RATES,
         OTHER,
     ),
     "probability": Door(
-        "bayes/probability.py", summary(dc.posterior_probability, coefficient="x", at=2.0), LINE, MOVED, slow=False
+        "models/bayes/probability.py",
+        summary(dc.posterior_probability, coefficient="x", at=2.0),
+        LINE,
+        MOVED,
+        slow=False,
     ),
     "probability, -2 log p": Door(
-        "bayes/probability.py",
+        "models/bayes/probability.py",
         summary(dc.posterior_probability, coefficient="x", at=2.0, method="-2 log p"),
         LINE,
         MOVED,
     ),
     "quantile, around zero": Door(
-        "bayes/quantile.py",
+        "models/bayes/quantile.py",
         summary(dc.posterior_quantile, coefficient="x", probability=0.5, centre="zero"),
         LINE,
         MOVED,
     ),
     "objective perturbation": Door(
-        "bayes/erm.py", summary(dc.objective_perturbation, bounds=(-2, 2), norm=2, penalty=1), LINE, MOVED
+        "models/bayes/erm.py", summary(dc.objective_perturbation, bounds=(-2, 2), norm=2, penalty=1), LINE, MOVED
     ),
 }
 LONG = np.linspace(-1, 1, 900)
@@ -221,13 +228,16 @@ LONG_LINE = {"x": LONG, "y": 2 * LONG + np.sin(97 * LONG)}
 LONG_MOVED = LONG_LINE | {"y": np.append(LONG_LINE["y"][:-1], -1e9)}
 DOORS |= {  # a private centre needs M epsilon = 225
     "quantile": Door(
-        "bayes/quantile.py",
+        "models/bayes/quantile.py",
         summary(dc.posterior_quantile, coefficient="x", probability=0.5, partitions=300),
         LONG_LINE,
         LONG_MOVED,
     ),
     "interval": Door(
-        "bayes/interval.py", summary(dc.posterior_interval, coefficient="x", partitions=300), LONG_LINE, LONG_MOVED
+        "models/bayes/interval.py",
+        summary(dc.posterior_interval, coefficient="x", partitions=300),
+        LONG_LINE,
+        LONG_MOVED,
     ),
 }
 

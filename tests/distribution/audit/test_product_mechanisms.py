@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from discreet.audit.blackbox import blackbox
-from discreet.bayes.clipped import clipped_mean
-from discreet.bayes.combination import LogProbabilities, Normality
-from discreet.bayes.erm import calibrate as perturbation
-from discreet.bayes.erm import release as perturbed
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.selection import find_magnitude
-from discreet.bayes.summation import noisy_sums
+from discreet.models.bayes.clipped import clipped_mean
+from discreet.models.bayes.combination import LogProbabilities, Normality
+from discreet.models.bayes.erm import calibrate as perturbation
+from discreet.models.bayes.erm import release as perturbed
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.selection import find_magnitude
+from discreet.models.bayes.summation import noisy_sums
 from discreet.noise.source import SeededSource
 from discreet.noise.unions import members
 from discreet.privacy.units import Establishments

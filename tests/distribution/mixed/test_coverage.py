@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.estimation import estimate
-from discreet.lmm.private.noisy import Level, NoisySums
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.estimation import estimate
+from discreet.models.linear.private.noisy import Level, NoisySums
 
 POINTS = 0.02  # coverage within two points of nominal
 BETA = np.array([0.3, -0.2, 0.1, 0.2])

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
 
 RNG = np.random.Generator
 POINTS = 0.02  # coverage within two points of nominal

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from discreet.audit.blackbox import blackbox
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private.moments import MomentNoise, mechanism_for
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.release import release_mixed
-from discreet.lmm.private.sums import ResponseSums, Scale, response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private.moments import MomentNoise, mechanism_for
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.reach import Reach
+from discreet.models.linear.private.release import release_mixed
+from discreet.models.linear.private.sums import ResponseSums, Scale, response_sums, units_of
 from discreet.noise.source import SeededSource
 
 Design = dict[str, np.ndarray]
@@ -104,8 +104,8 @@ def test_noise_has_the_scale_that_the_loss_asks_for() -> None:
 
 def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
     """The supremum of the loss of each part, by the harness that verifies count mechanisms, adds up to epsilon."""
-    from discreet.lmm.private.request import noise_scale
-    from discreet.lmm.private.sums import HALF
+    from discreet.models.linear.private.request import noise_scale
+    from discreet.models.linear.private.sums import HALF
     from discreet.noise.laws import Laplace
     from discreet.privacy.verify import supremum
 
@@ -125,7 +125,7 @@ def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_the_loss_between_neighbours_is_at_most_the_parts(part: int) -> None:
     """The exact log ratio of the rounded laws at the true shift, over all outputs near the statistics."""
-    from discreet.lmm.private.sums import HALF
+    from discreet.models.linear.private.sums import HALF
     from discreet.noise.laws import Laplace
 
     mechanism, sums, public = opened(Y, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
 from discreet.studies.lmm import MODELS
 from discreet.studies.lmm_curves import Case
 

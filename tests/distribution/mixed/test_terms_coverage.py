@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
 
 POINTS = 0.02  # coverage within two points of nominal, plus two standard errors of the trial
 ROWS, STATES, COUNTIES = 6_000, 12, 120

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.errors import PrivacyError
 from discreet.noise import unions
 from discreet.noise.rings import Rings, table
 from discreet.noise.source import SeededSource
 from discreet.noise.unions import SHORT, Located, Points, Radii, Slots, draw_unions, members, reach
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LEVEL = 1e-12

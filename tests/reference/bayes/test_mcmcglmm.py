@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm import BayesMixed, bayes_mixed
+from discreet.models.bayes.blmm import BayesMixed, bayes_mixed
 
 HERE = Path(__file__).parent
 EXAM = HERE.parents[3] / "shared" / "data" / "lmm" / "mlmRev_Exam.csv.gz"
@@ -60,8 +60,8 @@ def test_every_stored_figure(exam: BayesMixed) -> None:
 
 
 def test_the_comparison_would_see_another_prior(exam: BayesMixed) -> None:
-    from discreet.bayes.blmm import Prior
-    from discreet.bayes.blmm.estimate import of_fit
+    from discreet.models.bayes.blmm import Prior
+    from discreet.models.bayes.blmm.estimate import of_fit
 
     other = of_fit(exam.fit, prior=Prior(V=0.104, nu=24))
     found = deviations(other.variance("school"), REFERENCE["variances"]["school"], 1.0)
@@ -70,7 +70,7 @@ def test_the_comparison_would_see_another_prior(exam: BayesMixed) -> None:
 
 def test_sampler_agrees_with_quadrature(exam: BayesMixed) -> None:
     """All 65 schools, both effects and both variances: no mean is 4.5 errors away (72 comparisons)."""
-    from discreet.bayes.blmm.diagnostics import standard_error
+    from discreet.models.bayes.blmm.diagnostics import standard_error
 
     assert exam.chains.converged
     u = exam.chains.u.reshape(-1, 65)

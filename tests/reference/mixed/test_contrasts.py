@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FitError, FormulaError
-from discreet.lmm import MixedWarning
+from discreet.models.linear import MixedWarning
+from discreet.words.errors import DataError, FitError, FormulaError
 from faults_of import about
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ def agrees(fit: Any, theirs: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("theirs", PUBLISHED["fits"], ids=lambda each: f"{each['formula']} {each['contrasts'] or ''}")
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_fits_are_lme4s(theirs: dict[str, Any]) -> None:
     fit = dc.mixed(theirs["formula"], DATA, contrasts=theirs["contrasts"])
     agrees(fit, theirs)

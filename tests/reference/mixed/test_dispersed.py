@@ -47,7 +47,7 @@ def test_a_few_extra_zeros_are_found_from_several_starts(seed: int) -> None:
     assert fit.own["size"] == pytest.approx(theirs["size"], rel=10 * CLOSE)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 @pytest.mark.parametrize("seed", LARGE)
 @pytest.mark.parametrize("unit", [1.0, 1e-6, 1e4])
 def test_errors_of_large_counts_are_theirs_in_any_unit(seed: int, unit: float) -> None:

@@ -17,11 +17,11 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FormulaError
-from discreet.formula.arithmetic import with_columns
-from discreet.formula.formula import read_formula
-from discreet.frames import collect, open_frame
-from discreet.lmm import MixedWarning
+from discreet.data.frames import collect, open_frame
+from discreet.models.formula.arithmetic import with_columns
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear import MixedWarning
+from discreet.words.errors import DataError, FormulaError
 from faults_of import about
 
 HERE = Path(__file__).parent

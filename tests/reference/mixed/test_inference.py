@@ -11,7 +11,7 @@ import pyarrow.csv
 import pytest
 
 import discreet as dc
-from discreet.lmm import MixedFit, compare
+from discreet.models.linear import MixedFit, compare
 
 HERE = Path(__file__).parent
 PUBLISHED = json.loads((HERE / "inference.json").read_text())

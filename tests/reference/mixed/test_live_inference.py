@@ -20,7 +20,7 @@ import pyarrow.csv
 import pytest
 
 import discreet as dc
-from discreet.lmm import compare
+from discreet.models.linear import compare
 
 pytestmark = [pytest.mark.live_r, pytest.mark.full_size]
 CLOSE = 1e-5

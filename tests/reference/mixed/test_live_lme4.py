@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from discreet.lmm import MixedWarning, mixed
+from discreet.models.linear import MixedWarning, mixed
 
 FORMULAS = [
     "y ~ 0 + k + x + (1 | g)",

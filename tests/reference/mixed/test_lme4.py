@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.lmm import MixedFit, MixedWarning, mixed
+from discreet.models.linear import MixedFit, MixedWarning, mixed
 
 HERE = Path(__file__).parent
 PUBLIC = HERE.parents[2].parent / "shared" / "data" / "lmm"

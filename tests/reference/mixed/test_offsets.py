@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, FitError
-from discreet.lmm import MixedWarning, compare
+from discreet.models.linear import MixedWarning, compare
+from discreet.words.errors import DataError, DiscreetError, FitError
 from faults_of import about
 
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ import pyarrow.csv
 import pytest
 
 import discreet as dc
-from discreet.errors import FitError
 from discreet.lme4 import VarCorr, coef, confint, fixef, ranef, sigma
+from discreet.words.errors import FitError
 
 FORMULAS = ["y ~ x + (x | g)", "y ~ x + (x || g) + (1 | h)", "y ~ 1 + (1 | h)"]
 CLOSE = {"rel": 2e-3, "abs": 2e-4}  # lme4 stops near 1e-6 in theta, which moves effects in the fourth digit

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, FitError
-from discreet.lmm import compare
+from discreet.models.linear import compare
+from discreet.words.errors import DataError, DiscreetError, FitError
 from faults_of import about
 
 HERE = Path(__file__).parent
@@ -58,10 +58,10 @@ def test_a_likelihood_ratio_tells_whether_variances_differ() -> None:
     assert found.p == pytest.approx(PUBLISHED["ratio"]["p"], rel=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_slopes_are_those_of_differences() -> None:
-    from discreet.lmm import sparse
-    from discreet.lmm.pencil import combined
+    from discreet.models.linear import sparse
+    from discreet.models.linear.pencil import combined
 
     crossed = "y ~ x + (x | g) + (1 | a)"
     for asked in ({"residual_by": "b"}, {"series": ["g", "a"], "time": "t"}):

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FitError
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from discreet.audit.blackbox import blackbox, epsilon_bound
 from discreet.cli.blackbox import blackbox_command, load, parse
-from discreet.errors import DataError, PlanError, PrivacyError
+from discreet.words.errors import DataError, PlanError, PrivacyError
 from faults_of import about
 
 

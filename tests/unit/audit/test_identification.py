@@ -11,13 +11,13 @@ import pytest
 
 from discreet.audit.attacked import larger
 from discreet.audit.identification import _mechanism, identification, of_synthetic
-from discreet.errors import DataError
 from discreet.plan.run import run
 from discreet.privacy.identification import belief_bounds, posterior
 from discreet.privacy.losses import Approximate, Concentrated, Pure, from_dict
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers, unit_of
 from discreet.release.folder import ReleaseFolder, open_releases
 from discreet.synthetic import synthesize
+from discreet.words.errors import DataError
 from faults_of import about
 from publication_jobs import write_jobs
 

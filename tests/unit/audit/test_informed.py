@@ -15,13 +15,13 @@ import discreet as dc
 from discreet.audit import informed
 from discreet.audit.attacked import larger
 from discreet.audit.identification import attacked_rows
-from discreet.bayes.erm import calibrate as calibrate_objective
+from discreet.models.bayes.erm import calibrate as calibrate_objective
 from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.release.folder import ReleaseFolder
 from discreet.tables.calibration import calibrate
-from discreet.tables.flow_noise import FlowNoise
+from discreet.tables.movement.flow_noise import FlowNoise
 
 CHANCES = 5.0
 """Standard deviations that a share of right guesses may be off: one false alarm in two million."""

@@ -9,11 +9,11 @@ import pytest
 
 from discreet.audit.influential import counts, draw_bins, monte_carlo_audit
 from discreet.audit.posterior import audit_posterior, benchmark_bins, bins_without, own_epsilon, sensitivity
-from discreet.bayes.blmm import BayesMixed, Prior, bayes_mixed
-from discreet.bayes.blmm.conditional import PosteriorModel
-from discreet.bayes.blmm.exact import Posterior
-from discreet.errors import DataError
-from discreet.lmm.influence import Influential
+from discreet.models.bayes.blmm import BayesMixed, Prior, bayes_mixed
+from discreet.models.bayes.blmm.conditional import PosteriorModel
+from discreet.models.bayes.blmm.exact import Posterior
+from discreet.models.linear.influence import Influential
+from discreet.words.errors import DataError
 from faults_of import about
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.bayes.audited_draw import STATED, release_audited_draw
-from discreet.errors import DiscreetError
+from discreet.models.bayes.audited_draw import STATED, release_audited_draw
 from discreet.noise.source import SeededSource
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 PRIOR = dc.Prior(V=0.05, nu=8, sd=2)
@@ -109,7 +109,7 @@ def test_algebra_that_fails_on_some_responses_stops_nothing(monkeypatch: pytest.
     def fails(*args: object, **kwargs: object) -> None:
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr("discreet.bayes.audited_draw.PosteriorModel.of", fails)
+    monkeypatch.setattr("discreet.models.bayes.audited_draw.PosteriorModel.of", fails)
     assert np.isfinite(release_audited_draw(FORMULA, panel(), **ASK, seed=1).beta).all()
 
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.bayes.clipped import clipped_mean
-from discreet.bayes.conjugate import GPrior
-from discreet.bayes.doubts import Carried
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.regression import KnownDesign, public_facts
-from discreet.bayes.within import in_parts
-from discreet.caveats import A_LINE, APART
+from discreet.models.bayes.clipped import clipped_mean
+from discreet.models.bayes.conjugate import GPrior
+from discreet.models.bayes.doubts import Carried
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.regression import KnownDesign, public_facts
+from discreet.models.bayes.within import in_parts
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
 from discreet.studies.posterior_kinds import FURTHER, unsaid
+from discreet.words.caveats import A_LINE, APART
 
 ASK = {
     "interval": posterior_interval.ask,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
-from discreet.errors import FitError
+from discreet.models.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
+from discreet.words.errors import FitError
 from faults_of import about
 
 RNG = np.random.default_rng(3)

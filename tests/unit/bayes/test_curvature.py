@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.bayes.curvature import STEPS, FitRows, Paid, Told, errors, noise_norm, shortened, tell, whole_gram
-from discreet.bayes.erm import calibrate, minimise, objective_perturbation, release
-from discreet.bayes.predictor import supposed
+from discreet.models.bayes.curvature import STEPS, FitRows, Paid, Told, errors, noise_norm, shortened, tell, whole_gram
+from discreet.models.bayes.erm import calibrate, minimise, objective_perturbation, release
+from discreet.models.bayes.predictor import supposed
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.bayes.draw_law import DrawLaw
-from discreet.bayes.posterior_draw import release_draw
-from discreet.errors import DiscreetError
+from discreet.models.bayes.draw_law import DrawLaw
+from discreet.models.bayes.posterior_draw import release_draw
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Concentrated
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 KNOWN = {"Residual": 0.04, "g": 0.02}

@@ -11,12 +11,12 @@ import pytest
 from flint import arb, ctx
 from scipy import optimize, stats
 
-from discreet.bayes import erm
-from discreet.bayes.curvature import shortened
-from discreet.bayes.erm import calibrate, minimise, noise, objective_perturbation, release
-from discreet.errors import FitError, PrivacyError
+from discreet.models.bayes import erm
+from discreet.models.bayes.curvature import shortened
+from discreet.models.bayes.erm import calibrate, minimise, noise, objective_perturbation, release
 from discreet.noise import sampler
 from discreet.noise.source import SeededSource
+from discreet.words.errors import FitError, PrivacyError
 from faults_of import about
 
 ONE = Fraction(1)

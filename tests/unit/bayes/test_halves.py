@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.bayes.combination import OWN_OF_HALVES, Normality
-from discreet.bayes.conjugate import GPrior, Parts
-from discreet.bayes.halves import Shifted, drift, extrapolated
-from discreet.bayes.partition import blocks, partition
-from discreet.bayes.skewness import Straightened, skewness
-from discreet.bayes.within import in_parts
+from discreet.models.bayes.combination import OWN_OF_HALVES, Normality
+from discreet.models.bayes.conjugate import GPrior, Parts
+from discreet.models.bayes.halves import Shifted, drift, extrapolated
+from discreet.models.bayes.partition import blocks, partition
+from discreet.models.bayes.skewness import Straightened, skewness
+from discreet.models.bayes.within import in_parts
 
 ROWS, PARTS, SETS = 20_000, 150, 12
 BOTH = np.arange(2)

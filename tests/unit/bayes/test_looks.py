@@ -12,18 +12,18 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from discreet.bayes import selection
-from discreet.bayes.agreement import UNCHECKED, differences, limit_of, look, pieces
-from discreet.bayes.clipped import clipped_mean
-from discreet.bayes.conjugate import GPrior, Parts, SemiConjugate
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import blocks, partition
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.reach import covering
-from discreet.bayes.selection import find_centre
-from discreet.bayes.skewness import skewness
-from discreet.bayes.within import SILENT, in_parts
+from discreet.models.bayes import selection
+from discreet.models.bayes.agreement import UNCHECKED, differences, limit_of, look, pieces
+from discreet.models.bayes.clipped import clipped_mean
+from discreet.models.bayes.conjugate import GPrior, Parts, SemiConjugate
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.partition import blocks, partition
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.reach import covering
+from discreet.models.bayes.selection import find_centre
+from discreet.models.bayes.skewness import skewness
+from discreet.models.bayes.within import SILENT, in_parts
 from discreet.noise.source import SeededSource
 from discreet.studies.posterior_kinds import KINDS
 

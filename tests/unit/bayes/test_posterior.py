@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.bayes.clipped import allowed_for
-from discreet.bayes.combination import LogProbabilities, Normality
-from discreet.bayes.conjugate import Conjugate, GPrior, SemiConjugate
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import partition
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.reach import covering
-from discreet.errors import BudgetExceeded, FitError, FormulaError, Infeasible, PrivacyError
+from discreet.models.bayes.clipped import allowed_for
+from discreet.models.bayes.combination import LogProbabilities, Normality
+from discreet.models.bayes.conjugate import Conjugate, GPrior, SemiConjugate
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.partition import partition
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.reach import covering
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Establishments, Rows
 from discreet.release.account import Account
+from discreet.words.errors import BudgetExceeded, FitError, FormulaError, Infeasible, PrivacyError
 from faults_of import about
 
 HUGE = 1000  # an epsilon at which noise is far below every tolerance here

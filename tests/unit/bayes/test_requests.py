@@ -9,16 +9,16 @@ import re
 import numpy as np
 import pytest
 
-from discreet.bayes.conjugate import GPrior
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.regression import public_facts, regression
-from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
+from discreet.models.bayes.conjugate import GPrior
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.regression import public_facts, regression
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
+from discreet.words.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from faults_of import about
 
 CALLS = {

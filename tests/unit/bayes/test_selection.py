@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.bayes.selection import (
+from discreet.models.bayes.selection import (
     doubling_bound,
     find_centre,
     find_magnitude,
@@ -17,7 +17,7 @@ from discreet.bayes.selection import (
     median_cell,
     noisy_maximum,
 )
-from discreet.bayes.summation import noisy_sums
+from discreet.models.bayes.summation import noisy_sums
 from discreet.noise.laws import Laplace
 from discreet.noise.source import SeededSource
 

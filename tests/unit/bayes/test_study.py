@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.bayes.clipped import clipped_mean
-from discreet.errors import DataError
+from discreet.models.bayes.clipped import clipped_mean
 from discreet.noise.source import SeededSource
 from discreet.studies import posterior
 from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds
+from discreet.words.errors import DataError
 from faults_of import about
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.bayes.summation import BITS, noisy_sums
+from discreet.models.bayes.summation import BITS, noisy_sums
 from discreet.noise.source import SeededSource
 
 

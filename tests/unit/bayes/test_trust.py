@@ -10,13 +10,13 @@ import re
 import numpy as np
 import pytest
 
-from discreet.bayes.conjugate import GPrior, Marginals, Parts, SemiConjugate
-from discreet.bayes.halves import Shifted, corrects, drift, lost
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import blocks, partition
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.within import in_parts
+from discreet.models.bayes.conjugate import GPrior, Marginals, Parts, SemiConjugate
+from discreet.models.bayes.halves import Shifted, corrects, drift, lost
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.partition import blocks, partition
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.bayes.within import in_parts
 from discreet.studies.posterior_kinds import KINDS
 
 SLOPE = np.array([1])

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.errors import PrivacyError
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
 from discreet.release.account import Account
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 RNG = np.random.default_rng(1)

@@ -18,10 +18,10 @@ import pytest
 import typer
 
 import discreet
-from discreet import extras
 from discreet.cli.app import COMMANDS, app, main
 from discreet.cli.demo import program
 from discreet.demo import DemoResult
+from discreet.words import extras
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -12,8 +12,8 @@ import pytest
 from scipy.interpolate import BSpline
 
 from discreet import mixed
-from discreet.errors import DataError
-from discreet.formula.basis import NaturalSplines, Polynomials, Splines
+from discreet.models.formula.basis import NaturalSplines, Polynomials, Splines
+from discreet.words.errors import DataError
 from faults_of import about
 
 CLOSE = 1e-12  # sums of a few products of numbers between 0 and 1

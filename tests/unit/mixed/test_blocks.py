@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from discreet.errors import FitError
-from discreet.lmm import Blocks, MixedWarning, fit_blocks, mixed
+from discreet.models.linear import Blocks, MixedWarning, fit_blocks, mixed
+from discreet.words.errors import FitError
 from faults_of import about
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
@@ -91,7 +91,7 @@ def test_small_blocks_are_not_estimable_and_counted(wide: dict) -> None:
 
 def test_chunks_do_not_matter_and_seeds_do(wide: dict, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, float]] = []
-    monkeypatch.setattr("discreet.lmm.blocks.CHUNK_NUMBERS", 2000)
+    monkeypatch.setattr("discreet.models.linear.blocks.CHUNK_NUMBERS", 2000)
     again = fit_blocks(FORMULA, wide, blocks=40, seed=SEED, progress=lambda *told: calls.append(told))
     np.testing.assert_allclose(again.beta, blocks.beta, rtol=1e-9)
     np.testing.assert_array_equal(again.block, blocks.block)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DataError, FitError, UnknownName
-from discreet.lmm import MixedFit, MixedWarning, mixed
-from discreet.lmm.private import release_mixed
+from discreet.models.linear import MixedFit, MixedWarning, mixed
+from discreet.models.linear.private import release_mixed
+from discreet.words.errors import DataError, FitError, UnknownName
 from faults_of import about
 
 FAR = [-1e6, 1e8]  # in standard deviations
@@ -113,7 +113,7 @@ def test_the_optimum_is_found_whatever_the_ratio_of_variances(first: float, seco
     fit = fitted("y ~ 1 + (1 | g) + (1 | h)", data)
     standard = fit.solution.eliminated
     assert standard is not None
-    from discreet.lmm import sparse
+    from discreet.models.linear import sparse
 
     theta = np.array([T[0, 0] for T in standard.triangles])
     around = np.exp(np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2))) * np.maximum(theta, 1e-3)

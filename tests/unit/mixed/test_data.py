@@ -18,8 +18,8 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FitError, FormulaError
-from discreet.lmm import MixedFit, mixed
+from discreet.models.linear import MixedFit, mixed
+from discreet.words.errors import DataError, FitError, FormulaError
 from faults_of import about
 
 FORMULA = "y ~ industry + log(t) + scale(t) + (1 | g)"
@@ -73,8 +73,8 @@ def test_one_pass_gives_the_same_fit(kind: str, panel: dict, tmp_path: Path) -> 
 @pytest.mark.spark
 @pytest.mark.full_size  # a JVM starts
 def test_spark_gives_the_same_fit(panel: dict, expected: MixedFit, tmp_path: Path) -> None:
-    from discreet import engines
-    from discreet.errors import MissingExtra
+    from discreet.data import engines
+    from discreet.words.errors import MissingExtra
 
     try:
         engine = engines.open("spark")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import FormulaError
-from discreet.formula.dots import with_every_column
-from discreet.lmm import MixedWarning
+from discreet.models.formula.dots import with_every_column
+from discreet.models.linear import MixedWarning
+from discreet.words.errors import FormulaError
 from faults_of import about
 
 COLUMNS = ["y", "x", "z", "two words", "g", "w"]

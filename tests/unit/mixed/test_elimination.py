@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.descent import descend
-from discreet.lmm.elimination import Elimination
+from discreet.models.linear.descent import descend
+from discreet.models.linear.elimination import Elimination
 
 
 def graph(unknowns: int, entries: int) -> tuple[np.ndarray, np.ndarray, Vector, Vector, Matrix]:
@@ -27,7 +27,7 @@ def graph(unknowns: int, entries: int) -> tuple[np.ndarray, np.ndarray, Vector, 
 @pytest.mark.parametrize("cost", [-1.0, 2e-4, 1.0], ids=["rounds", "as it comes", "dense"])
 @pytest.mark.parametrize(("unknowns", "entries"), [(1, 0), (30, 0), (50, 80), (300, 700), (120, 5000), (600, 700)])
 def test_a_factor_is_the_dense_one(unknowns: int, entries: int, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", cost)
     rows, columns, values, diagonal, whole = graph(unknowns, entries)
     how = Elimination.of(rows, columns, unknowns)
     factor = how.factor(diagonal, values)
@@ -43,14 +43,14 @@ def test_a_factor_is_the_dense_one(unknowns: int, entries: int, cost: float, mon
 
 
 def test_a_sparse_graph_leaves_a_small_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", -1.0)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", -1.0)
     rows, columns, *_ = graph(2000, 2400)
     assert Elimination.of(rows, columns, 2000).core < 300
 
 
 @pytest.mark.parametrize("cost", [-1.0, 1.0])
 def test_a_matrix_that_is_not_positive_definite_is_told(cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", cost)
     rows, columns, values, diagonal, _ = graph(60, 90)
     with pytest.raises(np.linalg.LinAlgError):
         Elimination.of(rows, columns, 60).factor(diagonal - 5, values)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.errors import DataError, FitError
-from discreet.lmm import MixedFit, MixedWarning, mixed
+from discreet.models.linear import MixedFit, MixedWarning, mixed
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 ONE = "y ~ 0 + industry + t + (1 | g)"
@@ -99,9 +99,9 @@ def test_a_slope_does_not_care_for_its_unit(panel: dict) -> None:
 
 
 def test_moments_and_elimination_agree(panel: dict, fit: MixedFit) -> None:
-    from discreet.lmm.cells import cells_of
-    from discreet.lmm.gram import gram_of
-    from discreet.lmm.solution import solve_gram
+    from discreet.models.linear.cells import cells_of
+    from discreet.models.linear.gram import gram_of
+    from discreet.models.linear.solution import solve_gram
 
     cells = cells_of(fit.data, fit.design.layout, fit.design.levels)
     other = solve_gram(gram_of(cells, fit.design), reml=True)
@@ -213,7 +213,7 @@ def test_charts(several: MixedFit) -> None:
 
 
 def test_the_door_stays_a_function_whatever_is_imported(panel: dict, fit: MixedFit) -> None:
-    import discreet.lmm
+    import discreet.models.linear
 
     again = discreet.mixed(ONE, panel)
     assert again.criterion == fit.criterion
@@ -237,9 +237,9 @@ def test_a_factor_with_one_level_is_told(panel: dict) -> None:
 def test_a_factor_larger_than_the_memory_is_refused_before_it_is_tried(
     panel: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.lmm.memory.lacking", lambda _: 1e4)
-    monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
-    monkeypatch.setattr("discreet.lmm.sparse.eliminate", lambda *_: pytest.fail("it was tried"))
+    monkeypatch.setattr("discreet.models.linear.memory.lacking", lambda _: 1e4)
+    monkeypatch.setattr("discreet.models.linear.estimate.refuse_matrices", lambda *_: None)
+    monkeypatch.setattr("discreet.models.linear.sparse.eliminate", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
         mixed(SEVERAL, panel)
 
@@ -254,9 +254,9 @@ def test_more_columns_than_memory_are_refused_before_they_are_made(
     n = 900
     data = {"y": rng.poisson(2, n), "g": rng.integers(0, 90, n), "b": np.arange(n) % 2, "f": np.arange(n) % 300}
     data["f"] = np.array([f"f{level}" for level in data["f"]])
-    monkeypatch.setattr("discreet.formula.memory.free_memory", lambda: 1e6)
-    monkeypatch.setattr("discreet.formula.memory.SMALL", 0.0)
+    monkeypatch.setattr("discreet.models.formula.memory.free_memory", lambda: 1e6)
+    monkeypatch.setattr("discreet.models.formula.memory.SMALL", 0.0)
     for maker in ("estimate._statistics", "generalised._problem"):
-        monkeypatch.setattr(f"discreet.lmm.{maker}", lambda *_, **__: pytest.fail("it was tried"))
+        monkeypatch.setattr(f"discreet.models.linear.{maker}", lambda *_, **__: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
         dc.mixed(formula, data, family=family)  # type: ignore[call-overload]

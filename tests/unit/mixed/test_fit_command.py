@@ -12,13 +12,13 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.fit import fit
-from discreet.errors import BudgetExceeded, DataError, FormulaError, PrivacyError
 from discreet.ledger import Ledger
-from discreet.lmm import MixedWarning, mixed
-from discreet.lmm.general_residuals import zeros_of
-from discreet.lmm.generalised import generalised
+from discreet.models.linear import MixedWarning, mixed
+from discreet.models.linear.general_residuals import zeros_of
+from discreet.models.linear.generalised import generalised
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
+from discreet.words.errors import BudgetExceeded, DataError, FormulaError, PrivacyError
 
 FORMULA = "y ~ t + (1 | g)"
 PUBLIC = ["--public", "t", "--public", "g"]

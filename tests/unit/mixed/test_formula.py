@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import FormulaError
-from discreet.formula.formula import Formula, read_formula
+from discreet.models.formula.formula import Formula, read_formula
+from discreet.words.errors import FormulaError
 from faults_of import about
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.lmm import fit_blocks, leave_groups_out, mixed
+from discreet.models.linear import fit_blocks, leave_groups_out, mixed
 from discreet.simulate import qwi
 
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
@@ -29,7 +29,7 @@ def test_a_fit_from_a_file_stays_under_a_gibibyte(parquet: Path) -> None:
     status = Path("/proc/self/status")
     if not status.exists():
         pytest.skip("needs /proc to see peak memory")
-    code = f"from discreet.lmm import mixed; mixed({FORMULA!r}, {str(parquet)!r}); print(open({str(status)!r}).read())"
+    code = f"from discreet.models.linear import mixed; mixed({FORMULA!r}, {str(parquet)!r}); print(open({str(status)!r}).read())"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     peak = next(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmHWM"))
     assert peak < GIB

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FitError, Unidentified
-from discreet.lmm import MixedWarning
-from discreet.lmm.families import FAMILIES, family, simulate
-from discreet.lmm.generalised import NO_ERRORS, NO_ZEROS, NOT_WHOLE, ONE_TRIAL
-from discreet.lmm.laplace import Problem, Term, laplace, quadrature
+from discreet.models.linear import MixedWarning
+from discreet.models.linear.families import FAMILIES, family, simulate
+from discreet.models.linear.generalised import NO_ERRORS, NO_ZEROS, NOT_WHOLE, ONE_TRIAL
+from discreet.models.linear.laplace import Problem, Term, laplace, quadrature
+from discreet.words.errors import DataError, FitError, Unidentified
 from faults_of import about
 
 OWN = {
@@ -195,7 +195,7 @@ def dispersed(seed: int) -> dict[str, Any]:
 ZEROS = "zero-inflated-negative-binomial"
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_extra_zeros_and_terms_never_make_a_fit_worse() -> None:
     """Red before: another term took 0.01 from the likelihood."""
     formula = "y ~ x + (1 | g)"
@@ -244,7 +244,7 @@ def test_densities_of_large_counts_keep_their_digits(mean: float) -> None:
 
 def test_a_fit_without_errors_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Second derivatives of the wrong sign, as a search that failed would have. Red before: NaN without a word."""
-    from discreet.lmm import likelihood
+    from discreet.models.linear import likelihood
 
     whole = likelihood._second
     monkeypatch.setattr(likelihood, "_second", lambda *args: -whole(*args))
@@ -263,7 +263,7 @@ def shares() -> dict[str, Any]:
     return {"share": rng.binomial(trials, 1 / (1 + np.exp(-x))) / trials, "x": x, "g": g, "trials": trials}
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_shares_without_trials_or_of_no_whole_successes_are_noted() -> None:
     """As R's "non-integer #successes". Red before: each share counted as one trial, in silence."""
     formula, data = "share ~ x + (1 | g)", shares()

@@ -11,11 +11,11 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.errors import DataError, FitError
-from discreet.lmm import MixedWarning
-from discreet.lmm.families import FAMILIES
-from discreet.lmm.general_fit import GeneralisedFit
-from discreet.lmm.predictive import quantiles
+from discreet.models.linear import MixedWarning
+from discreet.models.linear.families import FAMILIES
+from discreet.models.linear.general_fit import GeneralisedFit
+from discreet.models.linear.predictive import quantiles
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 FORMULA = "y ~ x + (x | g) + (1 | h)"
@@ -46,7 +46,7 @@ def test_a_refit_is_the_fit_of_the_new_response(fit: GeneralisedFit) -> None:
     np.testing.assert_allclose(again.prediction().std_error, fresh.prediction().std_error, rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_a_refit_says_itself_whether_it_is_singular(fit: GeneralisedFit) -> None:
     alike = fit.refit(np.tile([0.0, 1.0, 2.0], fit.rows // 3))
     assert alike.is_singular and len(alike.notes) == len(fit.notes) + 1 and not fit.is_singular
@@ -123,7 +123,7 @@ def coverage(runs: int, replicates: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.full_size
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_the_parametric_bootstrap_covers() -> None:
     """Within three standard errors of 95 %, two points each; narrower intervals do not."""
     inside, narrow = coverage(120, 79)
@@ -217,7 +217,7 @@ def test_intervals_of_variances_end_where_the_likelihood_has_fallen() -> None:
     """
     from scipy.optimize import minimize
 
-    from discreet.lmm.laplace import laplace
+    from discreet.models.linear.laplace import laplace
 
     data = rows(groups=12, each=8)
     fit = dc.mixed("y ~ x + (1 | g) + (0 + x | g)", data, family="negative-binomial", exposure="e")
@@ -241,7 +241,7 @@ def test_intervals_of_variances_end_where_the_likelihood_has_fallen() -> None:
         fit.intervals(level=95)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_a_variance_of_zero_has_an_interval_from_zero() -> None:
     rng = np.random.default_rng(1)
     data = {"y": rng.poisson(3.0, 90), "g": np.arange(90) % 9}
@@ -287,7 +287,7 @@ def test_questions_that_fits_of_counts_cannot_answer_are_refused_by_name(fit: Ge
             ask()
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_rows_without_weights_or_offset_are_dropped_where_that_is_declared() -> None:
     """Red before: only columns of the formula counted as missing."""
     data = rows()

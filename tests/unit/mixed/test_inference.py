@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, FitError, FormulaError, Unidentified
-from discreet.lmm import MixedFit, MixedWarning, compare
-from discreet.lmm.bootstrap import among, with_response
-from discreet.lmm.inference import gram_of_fit
-from discreet.lmm.intervals import percentiles
+from discreet.models.linear import MixedFit, MixedWarning, compare
+from discreet.models.linear.bootstrap import among, with_response
+from discreet.models.linear.inference import gram_of_fit
+from discreet.models.linear.intervals import percentiles
+from discreet.words.errors import DataError, FitError, FormulaError, Unidentified
 from faults_of import about
 
 FORMULA = "y ~ x + (x | g) + (1 | h)"
@@ -96,7 +96,7 @@ def test_the_parametric_bootstrap_is_near_the_wald_interval() -> None:
 
 
 @pytest.mark.full_size
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 def test_the_residual_bootstrap_covers_where_variances_differ() -> None:
     """Within two points of 95 % under heteroskedastic errors; the Wald interval of the same fits does not cover."""
     inside = {"residual": 0, "wald": 0}
@@ -131,7 +131,7 @@ def uneven(kind: str, seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.full_size
-@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.MixedWarning")
 @pytest.mark.parametrize("kind", ["many groups", "few groups", "sizes by Pareto", "slopes differ"])
 def test_the_residual_bootstrap_covers_on_other_designs(kind: str) -> None:
     """Intercept, a column within groups and one of groups: two points from 95 % and two standard errors at most."""

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from discreet.lmm import influential, mixed
+from discreet.models.linear import influential, mixed
 
 
 def test_the_papers_32_rows() -> None:

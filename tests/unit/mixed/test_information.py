@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.unit.mixed.test_sparse import TERMS, assemble
 
-from discreet.lmm.descent import descend
-from discreet.lmm.few import FewEffects
-from discreet.lmm.information import ManyEffects, average_information, bent
-from discreet.lmm.solution import search, standardised
-from discreet.lmm.sparse import criterion, eliminate, gradient, swept
-from discreet.lmm.start import starts
+from discreet.models.linear.descent import descend
+from discreet.models.linear.few import FewEffects
+from discreet.models.linear.information import ManyEffects, average_information, bent
+from discreet.models.linear.solution import search, standardised
+from discreet.models.linear.sparse import criterion, eliminate, gradient, swept
+from discreet.models.linear.start import starts
 
 DIGITS = 1e-8  # of sums of squares of some hundred rows
 SAME = 1e-8  # of the criterion, beside which lme4's must not be lower

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import FitError
-from discreet.formula import memory as columns
+from discreet.models.formula import memory as columns
+from discreet.words.errors import FitError
 from faults_of import about
 
 CROSSED = "y ~ 1 + (1 | g) + (1 | h)"
@@ -35,8 +35,8 @@ def test_a_factor_that_does_not_fit_is_refused_before_it_is_tried(
 ) -> None:
     """Red before for counts: a bare MemoryError of 5.8 GiB with 60,000 x 60,000 levels."""
     only(2e4, monkeypatch)
-    monkeypatch.setattr("discreet.lmm.estimate.refuse_matrices", lambda *_: None)
-    monkeypatch.setattr("discreet.lmm.elimination.Elimination.factor", lambda *_: pytest.fail("it was tried"))
+    monkeypatch.setattr("discreet.models.linear.estimate.refuse_matrices", lambda *_: None)
+    monkeypatch.setattr("discreet.models.linear.elimination.Elimination.factor", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("formula")):
         dc.mixed(CROSSED, crossed | {"s": crossed["g"] % 2}, **asked)  # type: ignore[call-overload]
 
@@ -46,7 +46,7 @@ def test_draws_that_do_not_fit_are_refused_before_the_first(
 ) -> None:
     """4 chains of 2,000 draws of 121 effects are 7.7 MB. Red before: a bare MemoryError at 120,000 effects."""
     only(7e6, monkeypatch)
-    monkeypatch.setattr("discreet.bayes.blmm.terms._Step", lambda *_: pytest.fail("it was tried"))
+    monkeypatch.setattr("discreet.models.bayes.blmm.terms._Step", lambda *_: pytest.fail("it was tried"))
     with pytest.raises(FitError, check=about("draws")):
         dc.mixed(CROSSED, crossed, prior={"sd": 10})
 
@@ -54,7 +54,7 @@ def test_draws_that_do_not_fit_are_refused_before_the_first(
 def test_a_limit_of_the_process_is_known() -> None:
     """`ulimit -v`. Red before: only the machine's free memory was."""
     script = (
-        "import resource; from discreet.formula.memory import free_memory;"
+        "import resource; from discreet.models.formula.memory import free_memory;"
         "resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30,) * 2); print(free_memory())"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
@@ -84,7 +84,7 @@ def test_a_spline_that_does_not_fit_is_refused_before_it_is_made(family: str, mo
     rng = np.random.default_rng(5)
     data = {"x": rng.normal(size=600), "y": rng.poisson(3, 600), "g": np.arange(600) % 9}
     only(1e5, monkeypatch)
-    monkeypatch.setattr("discreet.formula.rows.apply", lambda *_: pytest.fail("it was made"))
+    monkeypatch.setattr("discreet.models.formula.rows.apply", lambda *_: pytest.fail("it was made"))
     with pytest.raises(FitError, check=about("formula")):
         dc.mixed("y ~ ns(x, 30) + (1 | g)", data, family=family)  # type: ignore[call-overload]
 
@@ -97,8 +97,8 @@ def test_a_wide_spline_keeps_no_sums_of_pairs(asked: dict[str, str], monkeypatch
     data = {"x": x, "g": g, "y": np.sin(x) + rng.normal(size=90)[g] + rng.normal(size=600), "w": 1 + g % 3}
     formula = "y ~ ns(x, 6) + (1 | g)"
     kept = dc.mixed(formula, data, **asked)  # type: ignore[call-overload]
-    monkeypatch.setattr("discreet.lmm.gram.PAIRS", 10)
-    monkeypatch.setattr("discreet.lmm.gram.CHUNK", 128)
+    monkeypatch.setattr("discreet.models.linear.gram.PAIRS", 10)
+    monkeypatch.setattr("discreet.models.linear.gram.CHUNK", 128)
     found = dc.mixed(formula, data, **asked)  # type: ignore[call-overload]
     assert found.criterion == pytest.approx(kept.criterion, rel=1e-12)
     np.testing.assert_allclose(found.beta, kept.beta, rtol=1e-8)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli.fit import fit
-from discreet.errors import DataError
-from discreet.lmm import MixedWarning
+from discreet.models.linear import MixedWarning
+from discreet.words.errors import DataError
 from faults_of import about
 
 FORMULA = "y ~ x + (1 | g)"

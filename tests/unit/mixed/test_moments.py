@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.lmm import Moments, mixed
+from discreet.models.linear import Moments, mixed
 from faults_of import about
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
@@ -42,8 +42,8 @@ def test_adding_and_removing_rows_cancel(moments: Moments) -> None:
 
 def test_a_removed_group_weighs_nothing(panel: dict, moments: Moments) -> None:
     """Downdating by all rows of a group gives the fit without them, though the group keeps its place."""
-    from discreet.lmm.matrix import dense as build
-    from discreet.lmm.solution import solve_moments
+    from discreet.models.linear.matrix import dense as build
+    from discreet.models.linear.solution import solve_moments
 
     fit = mixed(FORMULA, panel)
     gone = panel["g"] == 103
@@ -58,7 +58,7 @@ def test_a_removed_group_weighs_nothing(panel: dict, moments: Moments) -> None:
 
 
 def test_only_one_random_intercept_has_moments(panel: dict) -> None:
-    from discreet.errors import FitError
+    from discreet.words.errors import FitError
 
     with pytest.raises(FitError, check=about("formula")):
         _ = mixed("y ~ t + (1 | g) + (1 | h)", panel).moments

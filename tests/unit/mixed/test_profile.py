@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 import discreet as dc
-from discreet.lmm import MixedWarning
-from discreet.lmm.profile import _Rise
+from discreet.models.linear import MixedWarning
+from discreet.models.linear.profile import _Rise
 
 RISE = 3.841458820694124  # the 95 % quantile of chi-squared with one degree of freedom
 CLOSE = 2e-3  # of the rise: the brute-force minimum is by simplex

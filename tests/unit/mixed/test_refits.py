@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from discreet.errors import FitError
-from discreet.lmm import MixedFit, MixedWarning, leave_groups_out, leave_rows_out, mixed
+from discreet.models.linear import MixedFit, MixedWarning, leave_groups_out, leave_rows_out, mixed
+from discreet.words.errors import FitError
 from faults_of import about
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
@@ -70,7 +70,7 @@ def test_the_ratio_may_fall_to_zero_or_stay_there(panel: dict) -> None:
 def test_some_groups_in_chunks(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = mixed(FORMULA, panel)
     whole = leave_groups_out(fit)
-    monkeypatch.setattr("discreet.lmm.refits.CHUNK", 2)
+    monkeypatch.setattr("discreet.models.linear.refits.CHUNK", 2)
     calls: list[tuple[str, float]] = []
     some = leave_groups_out(fit, np.array([4, 1, 9]), progress=lambda *told: calls.append(told))
     np.testing.assert_allclose(some.beta, whole.beta[[4, 1, 9]], rtol=1e-10)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, FitError
-from discreet.formula.memory import free_memory
+from discreet.models.formula.memory import free_memory
+from discreet.words.errors import DataError, DiscreetError, FitError
 
 
 def columns() -> dict[str, Any]:

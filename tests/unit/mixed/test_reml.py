@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.lmm import Moments
-from discreet.lmm.reml import GroupCurve, _slopes, best_ratio, estimable, independent, profile
+from discreet.models.linear import Moments
+from discreet.models.linear.reml import GroupCurve, _slopes, best_ratio, estimable, independent, profile
 
 
 def moments_of(y: np.ndarray, X: np.ndarray, Z: np.ndarray) -> Moments:
@@ -55,7 +55,7 @@ def test_slopes_are_derivatives(dense: tuple, ratio: float, reml: bool) -> None:
 def test_many_ratios_and_parts_of_the_groups_are_the_density_too(
     dense: tuple, reml: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.lmm.reml.GROUPS", 3)
+    monkeypatch.setattr("discreet.models.linear.reml.GROUPS", 3)
     ratios, moments = np.array([0.0, 1e-3, 0.3, 7.0, 1e5]), moments_of(*dense)
     assert len(moments.n) > 3
     found = profile(GroupCurve.of(moments), ratios, reml=reml).criterion

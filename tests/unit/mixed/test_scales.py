@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, FitError
-from discreet.lmm.fit import MixedWarning
+from discreet.models.linear.fit import MixedWarning
+from discreet.words.errors import DataError, DiscreetError, FitError
 from faults_of import about
 
 FORMULAS = ("y ~ x + (1 | g)", "y ~ x + (x | g)", "y ~ x + (x | g) + (1 | h)")

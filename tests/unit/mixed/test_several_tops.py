@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.lmm import likelihood
-from discreet.lmm.families import family
-from discreet.lmm.generalised import FLAT_TOP
-from discreet.lmm.laplace import Problem, Term, laplace, mode
+from discreet.models.linear import likelihood
+from discreet.models.linear.families import family
+from discreet.models.linear.generalised import FLAT_TOP
+from discreet.models.linear.laplace import Problem, Term, laplace, mode
 
 GROUPS, EACH = 12, 8
 BETA, THETA, OWN = np.array([1.0]), np.array([1.6]), np.array([-2.0])
@@ -87,7 +87,7 @@ def test_no_fit_ends_at_a_flat_top(seed: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.full_size
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 def test_a_fit_that_has_no_other_end_says_so() -> None:
     fit = dc.mixed("y ~ x + (1 | g)", hard(95), family="zero-inflated-poisson")
     assert FLAT_TOP in fit.notes

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from discreet.formula.design import Design
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import plan, read_rows
-from discreet.frames import open_frame
-from discreet.lmm.cells import cells_of
-from discreet.lmm.gram import gram_of
-from discreet.lmm.matrix import dense as build
-from discreet.lmm.sparse import Gram, criterion, diagonal_inverse, eliminate, gradient
+from discreet.data.frames import open_frame
+from discreet.models.formula.design import Design
+from discreet.models.formula.formula import read_formula
+from discreet.models.formula.rows import plan, read_rows
+from discreet.models.linear.cells import cells_of
+from discreet.models.linear.gram import gram_of
+from discreet.models.linear.matrix import dense as build
+from discreet.models.linear.sparse import Gram, criterion, diagonal_inverse, eliminate, gradient
 
 TERMS = [
     "(1 | g)",
@@ -52,7 +52,7 @@ ROUNDS = pytest.mark.parametrize("cost", [-1.0, 1.0], ids=["by rounds", "dense"]
 def test_elimination_is_the_dense_algebra(
     terms: str, cost: float, panel: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", cost)
     gram, y, X, Z = assemble(terms, panel)
     theta = np.random.default_rng(2).uniform(0.1, 0.8, len(gram.start))
     at = eliminate(gram, theta)
@@ -87,7 +87,7 @@ def test_elimination_is_the_dense_algebra(
 def test_slopes_are_differences(
     terms: str, reml: bool, cost: float, panel: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", cost)
     gram = assemble(terms, panel)[0]
     theta = np.random.default_rng(4).uniform(0.1, 0.8, len(gram.start))
     theta[0] = 0.0  # a variance of zero is a point like any other
@@ -98,6 +98,6 @@ def test_slopes_are_differences(
 
 
 def test_nested_levels_leave_no_core(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.lmm.elimination.ROUND", -1.0)
+    monkeypatch.setattr("discreet.models.linear.elimination.ROUND", -1.0)
     assert assemble("(1 | g/h)", panel)[0].elimination.core == 0
     assert assemble("(t || g)", panel)[0].elimination.core == 0

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.bayes.blmm.prior import prior_of_text
-from discreet.errors import DiscreetError
+from discreet.models.bayes.blmm.prior import prior_of_text
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 rng = np.random.default_rng(9)

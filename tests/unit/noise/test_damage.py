@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.errors import PrivacyError
 from discreet.noise import least, rows, steps
 from discreet.noise.kept import BITS, rounded, sealed
 from discreet.noise.least import StepCells
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.ladder import Window, growth
 from discreet.tables.mechanisms import ladder
+from discreet.tables.optimal.ladder import Window, growth
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 JUST = 1e-6

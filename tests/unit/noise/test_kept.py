@@ -9,8 +9,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from discreet.errors import PrivacyError
 from discreet.noise.kept import BITS, kept, sealed
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LAW = np.array([[2 ** (BITS - 1), 2 ** (BITS - 1)]], dtype=object)

@@ -10,8 +10,8 @@ import pytest
 from flint import arb, ctx, fmpq
 from scipy import integrate, stats
 
-from discreet.errors import PrivacyError
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LINE = [

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from discreet.errors import PrivacyError
 from discreet.noise import balls, exact, sampler
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
 from discreet.noise.staircase import Staircase
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LAWS = [

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.errors import PrivacyError
 from discreet.noise.balls import Balls
 from discreet.noise.staircase import Staircase
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LAWS = [

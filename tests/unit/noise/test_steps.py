@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet.errors import PrivacyError
 from discreet.noise import least
 from discreet.noise.kept import BITS, rounded
 from discreet.noise.law import Rounded
 from discreet.noise.sampler import draw_integers
 from discreet.noise.source import Choice, SeededSource
 from discreet.noise.steps import Steps
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 LAW = Steps(0.1, 1 / 1.1, 2.0)

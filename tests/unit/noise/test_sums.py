@@ -31,5 +31,11 @@ def test_every_sum_with_noise_goes_through_one_function() -> None:
         if re.search(r"\bdraw_integers\(|\bdraw_on_grid\(", path.read_text()) and path.parent.name != "noise"
     }
     tables = {"tables/mechanisms/ladder.py", "tables/mechanisms/two_sizes.py"}
-    assert uses == {"bayes/selection.py", "bayes/erm.py", "bayes/audited_draw.py", "lmm/private/paper.py", *tables}
+    assert uses == {
+        "models/bayes/selection.py",
+        "models/bayes/erm.py",
+        "models/bayes/audited_draw.py",
+        "models/linear/private/paper.py",
+        *tables,
+    }
     assert "return add(count, self.noise(largest, source))" in (root / "tables/mechanisms/ladder.py").read_text()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import PlanError
-from discreet.faults import Fault
 from discreet.plan.document import Document
+from discreet.words.errors import PlanError
+from discreet.words.faults import Fault
 from faults_of import about
 
 TEXT = '''title = "x"  # comment

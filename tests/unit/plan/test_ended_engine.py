@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from discreet.engines import spark
-from discreet.errors import DataError, DiscreetError, EngineError
-from discreet.frames import query_of, working
+from discreet.data.engines import spark
+from discreet.data.frames import query_of, working
 from discreet.plan import engine
+from discreet.words.errors import DataError, DiscreetError, EngineError
 
 Py4JNetworkError = type("Py4JNetworkError", (Exception,), {})
 Py4JError = type("Py4JError", (Exception,), {})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import PlanError
 from discreet.plan.reading import read_plan
+from discreet.words.errors import PlanError
 
 PLAN = """title = "Two"
 

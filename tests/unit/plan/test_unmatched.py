@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
-from discreet.hierarchy import Hierarchy
-from discreet.lineage import Lineage
+from discreet.data.hierarchy import Hierarchy
+from discreet.data.lineage import Lineage
 from discreet.plan.agency import PublicTable, refuse_unmatched
+from discreet.words.errors import DataError
 from faults_of import about
 
 KEYS = pa.table({"county": ["01001", "02001"]})

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.bayes.probability import posterior_probability
-from discreet.errors import DiscreetError, FormulaError, PrivacyError
 from discreet.ledger import Ledger
-from discreet.lmm.private import release_mixed
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.linear.private import release_mixed
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Groups, Rows, first_said
 from discreet.release.account import Account
+from discreet.words.errors import DiscreetError, FormulaError, PrivacyError
 from faults_of import about
 
 N = 400

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import PrivacyError
 from discreet.privacy.distance import distance, rung, rungs, size_steps
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 SIDE = 12

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.ledger import Entry, Ledger
 from discreet.ledger.budget import readable
 from discreet.privacy.losses import Approximate, Concentrated, Loss, Pure
 from discreet.privacy.units import Establishments, Unit, Workers
+from discreet.words.errors import BudgetExceeded, LedgerError, PrivacyError
 from faults_of import about
 
 JOBS = {"dataset": "jobs", "unit": Workers()}

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.ledger import ledger as command
-from discreet.errors import LedgerError, PlanError, PrivacyError
 from discreet.ledger import Entry, Ledger, Policy, release_once
 from discreet.ledger.anchors import LostLedger
 from discreet.privacy.guarantee import Guarantee
@@ -19,6 +18,7 @@ from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
 from discreet.release.account import Account
 from discreet.release.offer import Offer
+from discreet.words.errors import LedgerError, PlanError, PrivacyError
 
 JOBS = {"dataset": "[b]jobs", "unit": Workers()}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import LedgerError
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
+from discreet.words.errors import LedgerError
 from faults_of import about
 
 JOBS = {"dataset": "jobs", "unit": Workers()}
@@ -114,7 +114,7 @@ def test_a_ledger_opened_to_be_read_cannot_be_written(tmp_path: Path) -> None:
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
-from discreet.errors import LedgerError
+from discreet.words.errors import LedgerError
 from discreet.ledger import Ledger, store
 path = Path(sys.argv[1])
 with Ledger.open(path, read_only=True) as ledger:

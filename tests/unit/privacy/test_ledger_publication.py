@@ -11,11 +11,11 @@ from threading import Thread
 
 import pytest
 
-from discreet.errors import BudgetExceeded, DiscreetError, LedgerError, PlanError, PrivacyError
 from discreet.ledger import Entry, Ledger, release_once
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
+from discreet.words.errors import BudgetExceeded, DiscreetError, LedgerError, PlanError, PrivacyError
 from faults_of import about
 
 REQUEST = {"dataset": "jobs", "unit": Workers(), "release": "county", "loss": Pure("0.5"), "details": {"by": ["place"]}}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import PrivacyError
 from discreet.privacy.losses import Approximate, Concentrated, Pure, exact, from_dict, loss, shown, total
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 amounts = st.fractions(min_value=0, max_value=10, max_denominator=997)

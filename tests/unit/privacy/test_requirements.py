@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.errors import PrivacyError
 from discreet.privacy.belief import TRUE_SIZES, permitted
 from discreet.privacy.distance import distance
 from discreet.privacy.requirements import (
@@ -26,7 +25,8 @@ from discreet.privacy.requirements import (
     weak_attacker,
 )
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.infusion import Infusion
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 DIFFERS = {("employer-employee privacy, weak", "employer shape"): "Yes+"}

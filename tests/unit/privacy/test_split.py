@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from discreet.bayes.clipped import clipped_mean
-from discreet.bayes.spending import by_question
-from discreet.errors import PrivacyError
+from discreet.models.bayes.clipped import clipped_mean
+from discreet.models.bayes.spending import by_question
 from discreet.privacy.split import divided, read_split
+from discreet.words.errors import PrivacyError
 
 THIRDS = {"a": Fraction(1, 3), "b": Fraction(2, 3)}
 DOORS: dict[str, tuple[str, Callable[[Any], object]]] = {

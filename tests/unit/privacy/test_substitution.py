@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure, half
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.smooth import SmoothNoise
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 EVERY = [

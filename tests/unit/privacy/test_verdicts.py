@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DiscreetError
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.staircase import Staircase
 from discreet.privacy import closed_forms
@@ -28,6 +27,7 @@ from discreet.tables.mechanisms import registry
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
 from discreet.tables.sizes import NoisySizes, noisy_sizes
+from discreet.words.errors import DiscreetError
 
 UNIT = dc.Establishments("0.1")
 FEW = neighbouring_cells(UNIT, largest=21)

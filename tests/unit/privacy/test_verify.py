@@ -33,7 +33,7 @@ PUBLISHED = [("log-laplace", {}), ("smooth-gamma", {}), ("smooth-laplace", {"del
 
 
 def _feasible(name: str, alpha: str, epsilon: str, **options: object):
-    from discreet.errors import Infeasible
+    from discreet.words.errors import Infeasible
 
     try:
         return calibrate(name, unit=Establishments(alpha), epsilon=epsilon, **options)  # type: ignore[arg-type]

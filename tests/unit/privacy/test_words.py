@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import PrivacyError
 from discreet.privacy.composition import parallel, same_unit, sequential
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 STRONG, WEAK = Establishments(0.1), Establishments(0.1, "weak")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DataError
-from discreet.readers.m3 import read_m3
+from discreet.data.readers.m3 import read_m3
+from discreet.words.errors import DataError
 from faults_of import about
 
 SCRIPT = """

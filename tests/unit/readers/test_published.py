@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from discreet.errors import DataError
-from discreet.readers.lodes import read_lodes_wac
-from discreet.readers.m3 import read_m3
-from discreet.readers.qcew import read_qcew
-from discreet.readers.qwi import read_qwi
+from discreet.data.readers.lodes import read_lodes_wac
+from discreet.data.readers.m3 import read_m3
+from discreet.data.readers.qcew import read_qcew
+from discreet.data.readers.qwi import read_qwi
+from discreet.words.errors import DataError
 from faults_of import about
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

@@ -22,8 +22,8 @@ from discreet.noise import sampler
 from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
-from discreet.tables import flow_noise
 from discreet.tables.mechanisms import ladder, two_sizes, weak_joint, weak_unions
+from discreet.tables.movement.published import flow_noise
 
 
 @dataclass(eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.bayes.posterior_draw import release_draw
+from discreet.models.bayes.posterior_draw import release_draw
 
 Panel = dict[str, np.ndarray]
 NEARLY = Fraction(99, 100)

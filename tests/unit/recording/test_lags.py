@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
 
 Columns = dict[str, np.ndarray]
 NEARLY = Fraction(97, 100)  # some responses come close to the one that moves squares and products most
@@ -57,7 +57,7 @@ def door(formula: str, **ask: Any) -> Any:
     return release
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 @pytest.mark.parametrize(
     ("formula", "ask"), [("one lag", "epsilon"), ("two lags and groups", "epsilon"), ("a season", "rho")]
 )

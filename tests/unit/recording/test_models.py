@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.formula.rows import ModelRows
-from discreet.lmm.private import offers as private
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.partition import BlockEstimates
-from discreet.lmm.private.public import PublicDesign
+from discreet.models.formula.rows import ModelRows
+from discreet.models.linear.private import offers as private
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.partition import BlockEstimates
+from discreet.models.linear.private.public import PublicDesign
 
 Panel = dict[str, np.ndarray]
 NEARLY = Fraction(97, 100)  # some responses come close to the one that moves the squares most

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.bayes.conjugate import Conjugate, GPrior, SemiConjugate
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
+from discreet.models.bayes.conjugate import Conjugate, GPrior, SemiConjugate
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
 
 ROWS, LARGER, PARTS = 48, 200, 8  # in parts of 25 rows pieces are compared with their part
 NEARLY = Fraction(99999, 100000)  # scales are doubles, rounded up

@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from discreet.errors import DiscreetError
-from discreet.lmm.private.request import Method
+from discreet.models.linear.private.request import Method
 from discreet.plan.run import run
 from discreet.plan.shape import KINDS, ModelSection, PosteriorSection
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.question import Question
+from discreet.words.errors import DiscreetError
 
 ROWS, ROW = 240, 239
 UNIT = Rows(0, 2, "y")

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from discreet.report.bar import HEIGHT, WIDTH, Bar
-from discreet.report.look import CHARACTER, PALETTE
-from discreet.report.svg import data, svg
+from discreet.pages.bar import HEIGHT, WIDTH, Bar
+from discreet.pages.look import CHARACTER, PALETTE
+from discreet.pages.svg import data, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 PARTS = {

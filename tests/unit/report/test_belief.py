@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from discreet.pages.axis import log_ticks
+from discreet.pages.page import Figure, Prose, Table
 from discreet.privacy.assurance import Assurance
 from discreet.privacy.belief import TRUE_SIZES, permitted
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
-from discreet.report.axis import log_ticks
 from discreet.report.belief import size_beliefs
-from discreet.report.page import Figure, Prose, Table
 
 WEAK = Establishments("0.33", "weak")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from discreet.pages.carried import published_files
+from discreet.pages.page import Page, Prose
 from discreet.plan.bundle import set_aside
-from discreet.report.carried import published_files
-from discreet.report.page import Page, Prose
 
 FILES = {'odd/<name> & "more".csv': "a" * 64, "b/table.csv": "b" * 64}
 

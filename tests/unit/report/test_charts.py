@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.errors import DataError
-from discreet.report import charts
-from discreet.report.look import PALETTE
-from discreet.report.svg import data, specification, svg
+from discreet.pages import charts
+from discreet.pages.look import PALETTE
+from discreet.pages.svg import data, specification, svg
+from discreet.words.errors import DataError
 from faults_of import about
 
 ROWS: list[dict[str, Any]] = [

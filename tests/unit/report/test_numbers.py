@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.report.numbers import column, finite, is_numeric, plural, text, unbroken
+from discreet.pages.numbers import column, finite, is_numeric, plural, text, unbroken
 
 
 @pytest.mark.parametrize(

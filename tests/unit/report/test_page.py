@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import DataError
-from discreet.report import charts, svg
-from discreet.report.page import Code, Figure, Heading, Note, Page, Prose, Table, inline, slug
+from discreet.pages import charts, svg
+from discreet.pages.page import Code, Figure, Heading, Note, Page, Prose, Table, inline, slug
+from discreet.words.errors import DataError
 from faults_of import about
 
 HOSTILE = """</title></style><script>alert(1)</script><img src=x onerror="alert(1)"> & "quoted" 'single'"""

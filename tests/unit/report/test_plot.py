@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.report.axis import Axis
-from discreet.report.charts import MAX_SERIES
-from discreet.report.look import CHARACTER, PALETTE, WIDE
-from discreet.report.plot import BarPlot, LinePlot
-from discreet.report.svg import data, svg
+from discreet.pages.axis import Axis
+from discreet.pages.charts import MAX_SERIES
+from discreet.pages.look import CHARACTER, PALETTE, WIDE
+from discreet.pages.plot import BarPlot, LinePlot
+from discreet.pages.svg import data, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -120,11 +120,11 @@ def test_values_that_are_no_numbers_are_left_out() -> None:
 
 COUNTS = """
 import sys
-import discreet.report.plot
-from discreet.report.svg import svg
+import discreet.pages.plot
+from discreet.pages.svg import svg
 rows = [{"x": 1.0 + i, "y": 2.0 + i, "s": "a"} for i in range(5)]
-svg(discreet.report.plot.LinePlot(rows, "x", "y", "s", log=True), alt="it", name="a")
-svg(discreet.report.plot.BarPlot(rows, "x", "y", "s"), alt="it", name="b")
+svg(discreet.pages.plot.LinePlot(rows, "x", "y", "s", log=True), alt="it", name="a")
+svg(discreet.pages.plot.BarPlot(rows, "x", "y", "s"), alt="it", name="b")
 assert "vl_convert" not in sys.modules and "altair" not in sys.modules
 """
 

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.pages.page import POLICY, SCRIPT, Heading, Note, Page, Prose, Table
+from discreet.pages.ranked import MOST, WIDTH, Mark, Ranked, rows
 from discreet.privacy.assurance import Claim
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.report.estimates import estimates, in_short
-from discreet.report.page import POLICY, SCRIPT, Heading, Note, Page, Prose, Table
-from discreet.report.ranked import MOST, WIDTH, Mark, Ranked, rows
 from discreet.report.release import DataSet, Facts, Release, Results, TableOfCounts, page
 from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease

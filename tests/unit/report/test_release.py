@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.jobs import WEAKLY
+from discreet.data.jobs import WEAKLY
+from discreet.pages.page import Heading, Note, Prose, Table
+from discreet.pages.ranked import Ranked
 from discreet.privacy.assurance import Assurance, Claim, whom
 from discreet.privacy.distance import distance
 from discreet.privacy.guarantee import Guarantee
@@ -20,9 +22,7 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Wor
 from discreet.report.comparison import Group, SimulatedErrors
 from discreet.report.counts import _rank_ranges
 from discreet.report.flags import LIMITS
-from discreet.report.page import Heading, Note, Prose, Table
 from discreet.report.protection import suspicions
-from discreet.report.ranked import Ranked
 from discreet.report.release import (
     DataSet,
     Facts,

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.simulate import app
-from discreet.errors import DataError
+from discreet.words.errors import DataError
 
 runner = CliRunner()
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.errors import DataError
 from discreet.simulate import draws
+from discreet.words.errors import DataError
 
 
 def test_hash_is_splitmix64():

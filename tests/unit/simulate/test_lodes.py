@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
 from discreet.simulate import lodes, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS, WORKERS
+from discreet.words.errors import DataError
 
 GIB = 1 << 30
 

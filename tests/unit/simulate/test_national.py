@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from discreet.jobs import read_jobs
-from discreet.schema import NATIONAL
+from discreet.data.jobs import read_jobs
+from discreet.data.schema import NATIONAL
 from discreet.simulate import national, stream
 
 SHARE = 0.01

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.optimize import minimize
 
-from discreet.errors import DataError
 from discreet.simulate import draws, qwi, stream
+from discreet.words.errors import DataError
 
 GIB = 1 << 30
 RESIDUAL, COUNTY = 0.01045409, 0.00016302  # improved model: 20 industries, four lags, county (table III / 3.4)

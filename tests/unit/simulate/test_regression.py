@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.errors import DataError
 from discreet.simulate import regression, stream
+from discreet.words.errors import DataError
 from faults_of import about
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DataError, DiscreetError
 from discreet.simulate import stream
+from discreet.words.errors import DataError, DiscreetError
 from faults_of import about
 
 

@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import caveats
-from discreet.bayes.blmm.prior import Prior
-from discreet.bayes.erm import objective_perturbation
-from discreet.bayes.interval import posterior_interval
-from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import posterior_quantile
-from discreet.change.exceptions import exception_report
-from discreet.histories import read_histories
-from discreet.lmm.private import release_mixed
-from discreet.models import mixed
+from discreet.changes.exceptions import exception_report
+from discreet.data.histories import read_histories
+from discreet.data.schema import Schema
+from discreet.models.bayes.blmm.prior import Prior
+from discreet.models.bayes.erm import objective_perturbation
+from discreet.models.bayes.interval import posterior_interval
+from discreet.models.bayes.probability import posterior_probability
+from discreet.models.bayes.quantile import posterior_quantile
+from discreet.models.linear.private import release_mixed
+from discreet.models.mixed import mixed
 from discreet.noise.source import SeededSource
+from discreet.pages.page import Prose
 from discreet.report.counts import intervals
 from discreet.report.flags import LIMITS
-from discreet.report.page import Prose
-from discreet.schema import Schema
 from discreet.session import Session
 from discreet.studies import amount_kinds, chance_kinds, fit_kinds, kinds
 from discreet.studies.tables import UNIT
 from discreet.tables.derived import sums_of
 from discreet.utility.between import changes_between
+from discreet.words import caveats
 
 SESSION = Session(amount_kinds.paid("300, log-normal", "pay is log-normal"), unit=UNIT, budget=10**6)
 RNG = np.random.default_rng(0)

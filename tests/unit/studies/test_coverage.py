@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.change import roc
+from discreet.roc import curve as roc
 from discreet.studies import amount_kinds, chance_kinds, coverage, coverage_page, perturbation_kinds
 from discreet.studies.coverage_rule import summary
 

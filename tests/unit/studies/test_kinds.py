@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.errors import DataError
 from discreet.studies import kinds
+from discreet.words.errors import DataError
 from faults_of import about
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DataError
 from discreet.studies.limits import count_rows, kind_rows, pair_rows, run
 from discreet.studies.limits_page import answers, page
+from discreet.words.errors import DataError
 from faults_of import about
 
 

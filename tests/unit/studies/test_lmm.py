@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.errors import DataError
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
 from discreet.noise.source import SeededSource
-from discreet.report.page import Note
+from discreet.pages.page import Note
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm
 from discreet.studies.lmm_curves import Case, Trials, by_moments, estimable_blocks
+from discreet.words.errors import DataError
 from faults_of import about
 
 
@@ -24,7 +24,7 @@ def flows():  # type: ignore[no-untyped-def]
 
 
 def test_correlations_from_sums_are_those_of_the_rows(flows) -> None:  # type: ignore[no-untyped-def]
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     y = flows["jcr"].to_numpy()
     for formula in (lmm.MODELS["LMM"], lmm.MODELS["LMM + season"]):

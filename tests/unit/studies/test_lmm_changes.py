@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from discreet.lmm import mixed
+from discreet.models.linear import mixed
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm

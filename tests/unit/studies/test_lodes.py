@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.jobs import read_jobs
+from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource
-from discreet.report.page import Note
+from discreet.pages.page import Note
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes, lodes_grid
 from discreet.studies.lodes_definitions import least_epsilon, table_2
 from discreet.studies.lodes_findings import PaperStatement, findings
 from discreet.studies.lodes_grid import Economy, Setting
-from discreet.tables.establishments import histograms
+from discreet.tables.baseline.establishments import histograms
 from discreet.utility.strata import ALL
 
 KEYS = ["workload", "mechanism", "calibration", "strength", "alpha", "epsilon", "stratum", "ratio", "feasible"]

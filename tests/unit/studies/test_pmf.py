@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.change import families, rolling
+from discreet.changes import families, rolling
 from discreet.studies import pmf
 from discreet.studies.crime import simulated
 from discreet.studies.crime_trials import LAGS

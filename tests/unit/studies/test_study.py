@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 from discreet import studies
 from discreet.cli.study import study as command
-from discreet.errors import DataError, PlanError
-from discreet.report import charts
-from discreet.report.page import Figure, Heading, Page, Prose, Table
+from discreet.pages import charts
+from discreet.pages.page import Figure, Heading, Page, Prose, Table
 from discreet.studies.study import Progress, Study, beside, silent
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 
 ROWS = [{"x": x, "y": float(x * x)} for x in range(5)]

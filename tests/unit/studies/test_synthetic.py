@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binom
 
-from discreet.errors import DataError
 from discreet.studies import synthetic
+from discreet.words.errors import DataError
 from faults_of import about
 
 FALSE_ALARM = 1e-6

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import DataError
 from discreet.studies import tables
+from discreet.words.errors import DataError
 from faults_of import about
 
 

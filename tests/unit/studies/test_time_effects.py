@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.lmm.estimate import mixed
-from discreet.lmm.residuals import Autoregression
+from discreet.models.linear.estimate import mixed
+from discreet.models.linear.residuals import Autoregression
 from discreet.studies.time_effects import ahead, earlier, in_time, run
 
 

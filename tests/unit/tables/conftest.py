@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.jobs import Jobs, read_jobs
 from discreet.simulate import lodes
 
 

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError, Infeasible, PrivacyError
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments, Workers
 from discreet.session import Session
-from discreet.tables.advice import _mean_error
+from discreet.tables.budget.division import _mean_error
+from discreet.tables.budget.errors import Calibrations, ErrorCurve, PublicCells
 from discreet.tables.cells import cell_statistics
-from discreet.tables.foresight import Calibrations, ErrorCurve, PublicCells
 from discreet.tables.workload import Workload
-from discreet.voices import FORM, PLAN, PYTHON
+from discreet.words.errors import DataError, Infeasible, PrivacyError
+from discreet.words.voices import FORM, PLAN, PYTHON
 from faults_of import about
 
 FINE, MIDDLE, COARSE = ("place", "sector"), ("sector",), ("ownership",)

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.tables.allotment import handed_out, hull_gains, polished
+from discreet.tables.budget.allotment import handed_out, hull_gains, polished
 
 
 def falling(rng: np.random.Generator, n: int) -> np.ndarray:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, PrivacyError
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
-from discreet.schema import Schema
-from discreet.tables.attacks import p_percent
-from discreet.tables.establishments import histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.attacks import p_percent
+from discreet.tables.baseline.establishments import histograms
+from discreet.tables.baseline.infusion import Infusion
+from discreet.words.errors import DataError, PrivacyError
 from faults_of import about
 
 CAP = 250_000

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from discreet.arrays import Integers
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.tables import attacks
+from discreet.tables.baseline import attacks
+from discreet.tables.baseline.establishments import Histograms, histograms
+from discreet.tables.baseline.infusion import Infusion
 from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
-from discreet.tables.establishments import Histograms, histograms
-from discreet.tables.infusion import Infusion
 
 # Rows: one establishment, two of them, one with a count below the limit, one with a zero.
 TRUE = np.array([[20, 30, 50], [20, 30, 50], [2, 30, 50], [0, 30, 50]])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
@@ -17,6 +16,7 @@ from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth_gamma import gamma_loss
 from discreet.tables.mechanisms.smooth_laplace import least_epsilon
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 ALPHA = Establishments(0.1)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError
-from discreet.tables import changes, flows
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.cells import cell_statistics
-from discreet.tables.establishments import histograms
+from discreet.tables.movement.published import changes, flows
+from discreet.words.errors import DataError
 
 QUARTERS = ("q1", "q2", "q3")
 STATES = {"place": {"levels": ["county", "state"], "prefix": [3, 1]}}

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, Infeasible, PrivacyError
-from discreet.histories import Histories, read_histories
+from discreet.data.histories import Histories, read_histories
+from discreet.data.schema import Schema
 from discreet.noise.rings import table as ring_table
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
-from discreet.schema import Schema
-from discreet.tables.changes import expected_errors, ratio_to_releases, statistics
+from discreet.tables.movement.changes import expected_errors, ratio_to_releases, statistics
+from discreet.words.errors import DataError, Infeasible, PrivacyError
 from faults_of import about
 
 QUARTERS = ["q1", "q2", "q3", "q4"]

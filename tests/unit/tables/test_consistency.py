@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.schema import Schema
 from discreet.tables import consistency
 from discreet.tables.calibration import calibrate
 from discreet.tables.consistency import least_squares, margins_of, round_across, trust, whole_numbers

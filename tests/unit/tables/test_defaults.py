@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.errors import Infeasible
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.defaults import EVER, chosen_before, default
+from discreet.words.errors import Infeasible
 
 WEAK = {"strength": "weak"}
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, DiscreetError, PrivacyError
-from discreet.schema import Schema
+from discreet.data.schema import Schema
+from discreet.words.errors import DataError, DiscreetError, PrivacyError
 from faults_of import about
 
 SCHEMA = Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})

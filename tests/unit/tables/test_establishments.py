@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
-from discreet.jobs import Jobs, read_jobs
-from discreet.schema import Schema
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.data.schema import Schema
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.cells import cell_statistics
-from discreet.tables.establishments import histograms
+from discreet.words.errors import DataError
 from faults_of import about
 
 WHERE = [None, {"sector": "Retail Trade", "education": ["high school", "bachelor or more"]}, {"age": "25-34"}]

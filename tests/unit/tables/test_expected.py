@@ -11,7 +11,6 @@ import pytest
 from scipy import integrate
 
 import discreet as dc
-from discreet.errors import PrivacyError
 from discreet.noise.law import TERMS, WIDE
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial
 from discreet.noise.sampler import draw_integers
@@ -24,6 +23,7 @@ from discreet.tables.expected import (
     spans,
     told,
 )
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, Infeasible, PrivacyError
-from discreet.histories import Histories, read_histories
-from discreet.jobs import ANY_NUMBER, SEVERAL_JOBS
+from discreet.data.histories import Histories, read_histories
+from discreet.data.jobs import ANY_NUMBER, SEVERAL_JOBS
+from discreet.data.schema import Schema
 from discreet.noise.flow_body import COORDINATES, FLOWS, beyond_share, mean_share
 from discreet.noise.rings import table
 from discreet.noise.sampler import draw_flows
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.schema import Schema
-from discreet.tables.flow_noise import FlowNoise, flows_of
-from discreet.tables.flows import statistics
+from discreet.tables.movement.flow_noise import FlowNoise, flows_of
+from discreet.tables.movement.flows import statistics
+from discreet.words.errors import DataError, Infeasible, PrivacyError
 from faults_of import about
 
 QUARTERS = ["q1", "q2", "q3", "q4"]

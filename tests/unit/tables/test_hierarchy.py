@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError, Infeasible
-from discreet.hierarchy import covers
-from discreet.jobs import Jobs
+from discreet.data.hierarchy import covers
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
-from discreet.schema import Schema
 from discreet.tables.derived import sums_of
 from discreet.tables.workload import agreed
+from discreet.words.errors import DataError, Infeasible
 from faults_of import about
 
 INDUSTRY = {"levels": ["naics6", "naics4", "naics2"], "prefix": [6, 4, 2]}

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from discreet.errors import PrivacyError
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
 from discreet.noise.source import SeededSource
-from discreet.tables.establishments import Histograms, histograms
-from discreet.tables.infusion import Infusion
+from discreet.tables.baseline.establishments import Histograms, histograms
+from discreet.tables.baseline.infusion import Infusion
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 KEY = b"a key of the agency's that is long enough"

@@ -13,8 +13,8 @@ from discreet.noise import laws
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.ends import line_quantile
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
+from discreet.tables.intervals.quantiles import line_quantile
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile, sum_quantile
 from discreet.tables.mechanisms.registry import named, private_names
 from discreet.tables.mechanisms.smooth import SmoothNoise

@@ -13,18 +13,18 @@ from scipy.sparse import coo_array
 from scipy.stats import chi2
 
 from discreet.audit.blackbox import blackbox
-from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.kept import Unsolved
 from discreet.noise.source import SeededSource
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
-from discreet.tables import ladder, limits
 from discreet.tables.calibration import calibrate
-from discreet.tables.ladder import Window, growth, moves
-from discreet.tables.limits import best_laws, floor, in_proportion, one_count
 from discreet.tables.mechanisms.ladder import LadderNoise, _window
+from discreet.tables.optimal import ladder, limits
+from discreet.tables.optimal.ladder import Window, growth, moves
+from discreet.tables.optimal.limits import best_laws, floor, in_proportion, one_count
 from discreet.tables.sizes import noisy_sizes
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 TENTH = Establishments("0.1")

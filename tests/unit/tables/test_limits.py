@@ -10,7 +10,7 @@ import pytest
 
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
+from discreet.tables.optimal.limits import far_floor, floor, in_proportion, one_count, radial
 
 TENTH = Fraction(1, 10)
 

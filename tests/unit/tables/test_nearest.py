@@ -9,13 +9,13 @@ from itertools import product
 import pytest
 
 import discreet as dc
-from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate, part, refuse_overflow
 from discreet.tables.mechanisms import registry
 from discreet.tables.mechanisms.joint_rings import JointRings
 from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.mechanism import Request
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 ASKED = [

@@ -12,7 +12,7 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.consistency import least_squares, project, round_to_totals
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile, sum_quantile
 from discreet.tables.shrinkage import shrink
 

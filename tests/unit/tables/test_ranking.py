@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.errors import DataError
 from discreet.tables.ranking import RANKING_2, average_ranks, descending, levels_with, spearman, spearman_by
+from discreet.words.errors import DataError
 from faults_of import about
 
 SMALL = st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), min_size=2, max_size=40)

@@ -12,15 +12,15 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import discreet as dc
-from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.rings import Rings, descent, table
 from discreet.noise.source import SeededSource
 from discreet.privacy.kinds import Pair, is_weak_pair, kinds_supremum, log_volume, pair_loss, real_pairs
 from discreet.privacy.neighbours import neighbouring_cells
 from discreet.privacy.verify import verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import intervals
-from discreet.tables.pace import paced
+from discreet.tables.intervals.counts import intervals
+from discreet.tables.mechanisms.growth import paced
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 STRONG, WEAK = "joint-rings", "weak-joint"

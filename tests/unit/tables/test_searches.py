@@ -11,15 +11,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.errors import DiscreetError
 from discreet.noise.laws import RadialPolynomial
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
 from discreet.tables.mechanisms.registry import PRIVATE
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 ALPHAS = ("1e-12", "1e-9", "1e-7", "0.001", "0.1", "1", "100", "1e9", "1e15")

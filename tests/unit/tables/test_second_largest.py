@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.jobs import Jobs, read_jobs
+from discreet.data.jobs import Jobs, read_jobs
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.cells import cell_statistics
-from discreet.tables.establishments import histograms
 
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
 SIZES = {1: (3, 4), 2: (5, 2), 3: (1, 0), 4: (6, 0), 5: (0, 0), 6: (2, 2), 7: (0, 0), 8: (4, 0)}

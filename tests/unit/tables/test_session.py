@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import BudgetExceeded, DataError, DiscreetError, Infeasible, PrivacyError
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Pure
 from discreet.tables.cells import cell_statistics
 from discreet.tables.query import MOST_COUNTS
+from discreet.words.errors import BudgetExceeded, DataError, DiscreetError, Infeasible, PrivacyError
 from faults_of import about
 
 WORKPLACE = ["place", "sector", "ownership"]
@@ -133,7 +133,7 @@ def test_a_failure_after_the_noise_costs_nothing(jobs: Jobs, monkeypatch: pytest
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("discreet.tables.intervals.intervals", broken)
+    monkeypatch.setattr("discreet.tables.intervals.counts.intervals", broken)
     opened = session(jobs, budget=4)
     with pytest.raises(RuntimeError):
         opened.count(by=["sector"]).release(epsilon=2)

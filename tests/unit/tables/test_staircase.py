@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.noise.staircase import Staircase
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, supremum, verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 LIMITS = {2: 0.45, 4: 0.145}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from discreet.arrays import Vector
-from discreet.tables.limits import floor, in_proportion, one_count
-from discreet.tables.two_sizes import RatioRows, Ratios, TwoSizes, on_integers, two_sizes
+from discreet.tables.optimal.limits import floor, in_proportion, one_count
+from discreet.tables.optimal.two_sizes import RatioRows, Ratios, TwoSizes, on_integers, two_sizes
 
 ALPHA, EPSILON = 0.1, 2.0
 ROWS = RatioRows(ALPHA, EPSILON, 4)

@@ -12,7 +12,6 @@ from scipy.stats import chi2
 
 import discreet as dc
 from discreet.audit.blackbox import blackbox
-from discreet.errors import PrivacyError
 from discreet.noise import row_search, rows
 from discreet.noise.kept import BITS
 from discreet.noise.source import SeededSource
@@ -24,6 +23,7 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.expected import Kinds
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 TENTH = Establishments("0.1")

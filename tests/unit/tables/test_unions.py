@@ -11,17 +11,17 @@ import pytest
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import discreet as dc
-from discreet.errors import Infeasible
 from discreet.noise.rings import table
 from discreet.noise.source import SeededSource
 from discreet.noise.unions import members
 from discreet.privacy.kinds import Pair, is_weak_pair, kinds_supremum, pair_loss
 from discreet.privacy.neighbours import neighbouring_cells
 from discreet.privacy.verify import verify
+from discreet.tables.baseline.establishments import histograms
 from discreet.tables.calibration import calibrate
 from discreet.tables.cells import cell_statistics
-from discreet.tables.establishments import histograms
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
+from discreet.words.errors import Infeasible
 from faults_of import about
 
 NAME = "weak-unions"

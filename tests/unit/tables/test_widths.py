@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.errors import Infeasible, PrivacyError
-from discreet.jobs import Jobs
+from discreet.data.jobs import Jobs
+from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
-from discreet.schema import Schema
-from discreet.tables import widths
 from discreet.tables.calibration import calibrate
-from discreet.tables.ends import line_quantile, pivot_quantile
+from discreet.tables.intervals.counts import widths
+from discreet.tables.intervals.quantiles import line_quantile, pivot_quantile
+from discreet.tables.intervals.widths import Trade, advised
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
 from discreet.tables.sizes import noisy_sizes
-from discreet.tables.widths import Trade, advised
+from discreet.words.errors import Infeasible, PrivacyError
 from faults_of import about
 
 CELLS = 1500

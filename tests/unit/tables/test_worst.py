@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from discreet.errors import Infeasible
 from discreet.noise.laws import GeneralisedCauchy
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.smooth_gamma import gamma_loss
 from discreet.tables.mechanisms.smooth_laplace import delta_floor, laplace_delta
+from discreet.words.errors import Infeasible
 from faults_of import about
 
 RNG = np.random.default_rng(5)

@@ -10,11 +10,11 @@ import pyarrow.csv
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError
 from discreet.ledger.publication import fingerprints
 from discreet.privacy.units import Establishments
 from discreet.release.files import FORMAT
 from discreet.utility.between import changes_between
+from discreet.words.errors import DataError
 from faults_of import about
 
 PLACES, PAIRS = 60, 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.errors import DataError
 from discreet.utility.changes import change, found_changes, largest_changes
+from discreet.words.errors import DataError
 from faults_of import about
 
 BEFORE, AFTER = np.array([100, 10, 0, 50, 0]), np.array([90, 30, 4, 50, 0])

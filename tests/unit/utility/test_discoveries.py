@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 import discreet as dc
-from discreet.errors import DataError
 from discreet.utility.between import changes_between
 from discreet.utility.discoveries import discovered
+from discreet.words.errors import DataError
 from faults_of import about
 
 Q, CELLS, CHANGED, TRIALS = 0.1, 60, 12, 400

@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.errors import DataError
 from discreet.utility.flags import Flags, alarms, compare_releases, flags_raised, true_flags
+from discreet.words.errors import DataError
 from faults_of import about
 
 RNG = np.random.default_rng(8)

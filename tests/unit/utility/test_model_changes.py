@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.errors import DataError
 from discreet.utility.between import changes_between
 from discreet.utility.model_changes import quantile
+from discreet.words.errors import DataError
 from faults_of import about
 
 COUNTIES, ROWS, FELL = 24, 3_000, 3

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals.counts import intervals
 from discreet.utility.paired import change_ends, paired_misses
 
 

@@ -22,7 +22,7 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration, is_tight
 from discreet.privacy.losses import Loss, upward
 from discreet.privacy.units import EstablishmentNodes, Establishments
-from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.intervals.quantiles import OUTWARD, not_below_zero
 from discreet.tables.mechanisms.mechanism import CellSizes, Follows, Mechanism, Request
 
 if TYPE_CHECKING:

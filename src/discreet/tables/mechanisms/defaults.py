@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import Infeasible
 from discreet.noise.anchors import covered
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers, is_weak
 from discreet.release.account import Account
@@ -28,6 +27,7 @@ from discreet.tables.mechanisms.staircase import StaircaseNoise
 from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.mechanisms.weak_unions import WeakUnions
+from discreet.words.errors import Infeasible
 
 TYPICAL = np.array([100.0])
 """The workers of an establishment at which expected errors are compared: most of a table's error is in large cells."""

@@ -20,7 +20,7 @@ from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial, RadialPolynomial
 from discreet.noise.rings import Rings
 from discreet.privacy.guarantee import Basis
-from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.intervals.quantiles import OUTWARD, not_below_zero
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
 

@@ -1,7 +1,7 @@
 """Noise of rings for all d counts of the same establishments, under one epsilon: docs/proofs/rings.md.
 
 The law is a function of the L1 radius, as that of `joint-polynomial`, and falls as steeply as the strong definition
-allows at every radius. It is close to the least noise of any such law. Its scale follows whole workers (`tables.pace`).
+allows at every radius. It is close to the least noise of any such law. Its scale follows whole workers (`tables.mechanisms.growth`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from discreet.arrays import Vector
 from discreet.noise.law import Rounded
 from discreet.noise.rings import MOST_COORDINATES, Rings, tables, typical_radius
 from discreet.privacy.guarantee import Basis
+from discreet.tables.mechanisms.growth import paced
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Mechanism, Request
-from discreet.tables.pace import paced
 
 MOST_SOLVED = 24.0
 """Beyond this epsilon noise is almost surely zero in small cells, and is left as it is."""

@@ -1,7 +1,7 @@
 """Integer noise for one count of a workplace cell, close to the least that the definition allows.
 
 Small cells have a table of probabilities that is solved for and then checked inequality by inequality
-(`tables.ladder`). Beyond it noise is in proportion to the largest establishment, by the law of `noise.steps`. Growth is
+(`tables.optimal.ladder`). Beyond it noise is in proportion to the largest establishment, by the law of `noise.steps`. Growth is
 counted in whole workers: at alpha = 0.1 an establishment of 11 to 19 grows by one. The noise of every size has the mean
 zero. The proof is docs/proofs/ladder.md.
 """
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import PrivacyError
 from discreet.noise.kept import BITS, Unsolved, kept
 from discreet.noise.law import Rounded
 from discreet.noise.sampler import add, draw_integers
@@ -27,11 +26,12 @@ from discreet.noise.steps import Steps
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.ends import BLUR, OUTWARD, Tail, line_quantile, not_below_zero, pivot_quantile
-from discreet.tables.ladder import FORMAT, Window, seconds, solve
+from discreet.tables.intervals.quantiles import BLUR, OUTWARD, Tail, line_quantile, not_below_zero, pivot_quantile
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
+from discreet.tables.optimal.ladder import FORMAT, Window, seconds, solve
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from discreet.tables.sizes import NoisySizes

@@ -20,7 +20,7 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration, is_tight
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
-from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.intervals.quantiles import OUTWARD, not_below_zero
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, CellSizes, Follows, Mechanism, Request
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.cases import case_of
-from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import Key
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Approximate, Loss, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.nearest import remedies
+from discreet.words.cases import case_of
+from discreet.words.errors import Infeasible, PrivacyError
+from discreet.words.faults import Key
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds

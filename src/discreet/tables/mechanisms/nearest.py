@@ -12,13 +12,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.faults import Key, Phrase
 from discreet.privacy.guarantee import is_tight
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
+from discreet.words.faults import Key, Phrase
 
 if TYPE_CHECKING:
-    from discreet.faults import Sentence
     from discreet.tables.mechanisms.mechanism import Mechanism, Request
+    from discreet.words.faults import Sentence
 
 DIGITS = 4
 STEPS, FARTHEST = 40, 100

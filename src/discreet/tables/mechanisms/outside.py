@@ -1,7 +1,7 @@
 """Mechanisms of other packages: their source, whether "proved" is true of them, and what they must be able to state.
 
 "proved" takes two things. A proof file lies beside the code: `proof` is its name, and its `covers:` lines have the hash
-of every file of that package that the class is built on (`discreet.proofs`). And the complete check of `verify` holds:
+of every file of that package that the class is built on (`discreet.privacy.proofs`). And the complete check of `verify` holds:
 for some requests when the mechanism is registered, and for the one that is offered. It is complete for classes that
 choose constants for noise of ours (`privacy.closed_forms`). Without both the word is "as published".
 """
@@ -14,14 +14,14 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from discreet.cases import case_of
-from discreet.errors import DiscreetError, PrivacyError
 from discreet.privacy.guarantee import Basis
 from discreet.privacy.neighbours import neighbouring_cells
+from discreet.privacy.proofs import covered, hashed
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import verify
-from discreet.proofs import covered, hashed
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.words.cases import case_of
+from discreet.words.errors import DiscreetError, PrivacyError
 
 ALPHAS, EPSILONS = ("0.01", "0.1", "1"), (1, 2, 8)
 """Requests for which a mechanism that says "proved" is verified when it is registered."""

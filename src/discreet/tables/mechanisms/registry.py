@@ -12,7 +12,6 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
 from pathlib import Path
 
-from discreet.errors import PrivacyError
 from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
@@ -27,6 +26,7 @@ from discreet.tables.mechanisms.staircase import StaircaseNoise
 from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.mechanisms.weak_unions import WeakUnions
+from discreet.words.errors import PrivacyError
 
 GROUP = "discreet.mechanisms"
 OURS: tuple[type[Mechanism], ...] = (

@@ -21,7 +21,7 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments, is_weak
-from discreet.tables.ends import OUTWARD, line_quantile, pivot_quantile, plausible
+from discreet.tables.intervals.quantiles import OUTWARD, line_quantile, pivot_quantile, plausible
 from discreet.tables.mechanisms.mechanism import CellSizes, Mechanism
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
-from discreet.errors import PrivacyError
 from discreet.noise.rows import RowSteps, Widest
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
@@ -25,6 +24,7 @@ from discreet.noise.steps import Steps
 from discreet.privacy.guarantee import Basis
 from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.mechanism import MARGIN, CellSizes
+from discreet.words.errors import PrivacyError
 
 if TYPE_CHECKING:
     from discreet.tables.expected import Kinds

@@ -21,7 +21,7 @@ from discreet.noise.rings import COARSE, Rings, table
 from discreet.noise.sampler import add, draw_within
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis
-from discreet.tables.ends import OUTWARD, pivot_quantile, plausible
+from discreet.tables.intervals.quantiles import OUTWARD, pivot_quantile, plausible
 from discreet.tables.mechanisms.joint_rings import JointRings
 from discreet.tables.mechanisms.mechanism import CellSizes, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise

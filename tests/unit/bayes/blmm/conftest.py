@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm.conditional import PosteriorModel
-from discreet.bayes.blmm.exact import Posterior
-from discreet.bayes.blmm.prior import Prior
-from discreet.lmm.moments import Moments
+from discreet.models.bayes.blmm.conditional import PosteriorModel
+from discreet.models.bayes.blmm.exact import Posterior
+from discreet.models.bayes.blmm.prior import Prior
+from discreet.models.linear.moments import Moments
 
 
 class Data(NamedTuple):

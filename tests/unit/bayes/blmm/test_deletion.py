@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm.conditional import PosteriorModel
-from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
-from discreet.bayes.blmm.exact import Posterior
-from discreet.bayes.blmm.prior import Prior
+from discreet.models.bayes.blmm.conditional import PosteriorModel
+from discreet.models.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
+from discreet.models.bayes.blmm.exact import Posterior
+from discreet.models.bayes.blmm.prior import Prior
 
 ROWS = [0, 1, 4, 11, 25, 59]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.bayes.blmm import BayesMixed, ConvergenceWarning
-from discreet.errors import DataError, FitError
-from discreet.lmm.fit import MixedFit
+from discreet.models.bayes.blmm import BayesMixed, ConvergenceWarning
+from discreet.models.linear.fit import MixedFit
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 FORMULA = "y ~ x + (1 | g)"
@@ -97,7 +97,7 @@ def test_charts(exact, sampled) -> None:
 
 def test_gibbs_needs_no_quadrature(frame, monkeypatch) -> None:
     """Where no rule settles, sampling still answers, as the error of the exact method says."""
-    from discreet.bayes.blmm import exact, lattice
+    from discreet.models.bayes.blmm import exact, lattice
 
     monkeypatch.setattr(exact, "ORDERS", (2, 3))
     assert dc.mixed(FORMULA, frame, prior=dc.Prior()).posterior.order == 0  # equal steps instead

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.bayes.blmm import Prior, bayes_mixed
-from discreet.bayes.blmm.mixture import Mixtures
-from discreet.errors import DataError, FitError
+from discreet.models.bayes.blmm import Prior, bayes_mixed
+from discreet.models.bayes.blmm.mixture import Mixtures
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 
@@ -113,9 +113,9 @@ def test_formula_speaks_of_columns_as_given(data) -> None:
     frame = {"y": data.y + 3, "x": data.x[:, 1] + 20, "g": data.group}
     fit = bayes_mixed("y ~ x + (1 | g)", frame)
     shifted = data.x + np.array([0, 20])
-    from discreet.bayes.blmm.conditional import PosteriorModel
-    from discreet.bayes.blmm.exact import Posterior
-    from discreet.lmm.moments import Moments
+    from discreet.models.bayes.blmm.conditional import PosteriorModel
+    from discreet.models.bayes.blmm.exact import Posterior
+    from discreet.models.linear.moments import Moments
 
     zero = Moments(np.zeros(8), np.zeros((8, 2)), np.zeros(8), np.zeros((2, 2)), np.zeros(2), 0.0)
     direct = Posterior.of(PosteriorModel.of(zero.add(group=data.group, x=shifted, y=data.y + 3), Prior()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm import ConvergenceWarning, bayes_mixed
-from discreet.bayes.blmm.diagnostics import effective_size, rhat, standard_error
-from discreet.bayes.blmm.gibbs import WIDTH, _Products, gibbs
-from discreet.errors import DataError
+from discreet.models.bayes.blmm import ConvergenceWarning, bayes_mixed
+from discreet.models.bayes.blmm.diagnostics import effective_size, rhat, standard_error
+from discreet.models.bayes.blmm.gibbs import WIDTH, _Products, gibbs
+from discreet.words.errors import DataError
 from faults_of import about
 
 ERRORS = 4.5  # 7e-6 per comparison

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.bayes.blmm.mixture import Mixtures
-from discreet.bayes.blmm.series import CLOSE, CRAMER, ORDERS, Nearby
+from discreet.models.bayes.blmm.mixture import Mixtures
+from discreet.models.bayes.blmm.series import CLOSE, CRAMER, ORDERS, Nearby
 
 ROUNDING = 16 * 2.0**-52  # twelve weights that add to 1 only nearly, and SciPy's normal distribution function
 EDGES = np.linspace(-2.5, 2.5, 19)

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.posterior_audit import posterior_command
-from discreet.errors import DataError, PlanError
 from discreet.studies import blmm
+from discreet.words.errors import DataError, PlanError
 from faults_of import about
 
 

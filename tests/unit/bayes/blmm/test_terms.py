@@ -16,14 +16,14 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet.bayes.blmm import PC, ConvergenceWarning, HalfT, InverseGamma
-from discreet.bayes.blmm.prior import prior_of_text
 from discreet.cli.fit import fit as fit_command
-from discreet.errors import DiscreetError, FitError
+from discreet.models.bayes.blmm import PC, ConvergenceWarning, HalfT, InverseGamma
+from discreet.models.bayes.blmm.prior import prior_of_text
+from discreet.words.errors import DiscreetError, FitError
 from faults_of import about
 
 SD = 3.0
-pytestmark = pytest.mark.filterwarnings("ignore::discreet.bayes.blmm.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.models.bayes.blmm.ConvergenceWarning")
 ERRORS = 4.5  # Monte Carlo standard errors
 
 

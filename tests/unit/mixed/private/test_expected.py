@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private import moments
-from discreet.lmm.private.expected import ExpectedErrors, expected_errors
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.release import release_mixed
-from discreet.lmm.private.request import ModelRequest
-from discreet.lmm.private.sums import confined, response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private import moments
+from discreet.models.linear.private.expected import ExpectedErrors, expected_errors
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.release import release_mixed
+from discreet.models.linear.private.request import ModelRequest
+from discreet.models.linear.private.sums import confined, response_sums, units_of
 from discreet.noise.source import SeededSource
 
 FORMULA, COLUMNS = "y ~ x + kind + (1 | g)", ["x", "kind", "g"]

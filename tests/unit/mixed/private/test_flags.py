@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import release_mixed, strict
+from discreet.models.linear.fit import MixedWarning
+from discreet.models.linear.private import release_mixed, strict
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from discreet import mixed
 from discreet.cli.app import app
-from discreet.errors import DiscreetError
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.generalised import EMPTY, NOWHERE
-from discreet.lmm.private.owner import look
-from discreet.lmm.private.slopes import WORD
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.generalised import EMPTY, NOWHERE
+from discreet.models.linear.private.owner import look
+from discreet.models.linear.private.slopes import WORD
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 PUBLIC = ["x", "g", "k", "size"]

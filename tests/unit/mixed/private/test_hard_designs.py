@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.caveats import CaveatNote
-from discreet.errors import DataError, FitError
-from discreet.lmm import private
-from discreet.lmm.private import moments
-from discreet.lmm.private.noisy import _inverted
-from discreet.lmm.private.slopes import WORD
+from discreet.models.linear import private
+from discreet.models.linear.private import moments
+from discreet.models.linear.private.noisy import _inverted
+from discreet.models.linear.private.slopes import WORD
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
+from discreet.words.caveats import CaveatNote
+from discreet.words.errors import DataError, FitError
 from faults_of import about
 
 Table = dict[str, np.ndarray]

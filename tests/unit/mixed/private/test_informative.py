@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.bayes import agreement, clipped, doubts, interval
-from discreet.caveats import FEW_SHAPES, NOT_MEASURED
-from discreet.errors import DataError, FormulaError, PrivacyError
-from discreet.lmm import fit_blocks, mixed
-from discreet.lmm.private import generalised, informative, notes, release_mixed, slopes
-from discreet.lmm.private.noisy import Level, NoisySums, evaluate
+from discreet.models.bayes import agreement, clipped, doubts, interval
+from discreet.models.linear import fit_blocks, mixed
+from discreet.models.linear.private import generalised, informative, notes, release_mixed, slopes
+from discreet.models.linear.private.noisy import Level, NoisySums, evaluate
 from discreet.report.flags import FLAGS
+from discreet.words.caveats import FEW_SHAPES, NOT_MEASURED
+from discreet.words.errors import DataError, FormulaError, PrivacyError
 from faults_of import about
 
 PLAIN, SIZED = "y ~ x + (1 | g)", "y ~ x + log_size(g) + (1 | g)"

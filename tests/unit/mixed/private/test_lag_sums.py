@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.lmm.private.lag_sums import PairClasses, RowClasses, gram, pair_classes, place_sizes, place_sums
-from discreet.lmm.private.panel import SeriesPanel
+from discreet.models.linear.private.lag_sums import PairClasses, RowClasses, gram, pair_classes, place_sizes, place_sums
+from discreet.models.linear.private.panel import SeriesPanel
 
 HALF = 2
 ENDS = (-HALF, HALF)

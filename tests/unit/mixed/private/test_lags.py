@@ -16,19 +16,19 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli.app import app
-from discreet.errors import DiscreetError
-from discreet.formula.formula import read_formula, without_lags
-from discreet.frames import open_frame
-from discreet.lmm import mixed
-from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.lag_estimation import unexplained
-from discreet.lmm.private.lag_noise import lag_mechanism, lag_sums_of
-from discreet.lmm.private.panel import in_time, panel_of
-from discreet.lmm.private.public import public_design
-from discreet.lmm.private.sums import Scale, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula, without_lags
+from discreet.models.linear import mixed
+from discreet.models.linear.fit import MixedWarning
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.lag_estimation import unexplained
+from discreet.models.linear.private.lag_noise import lag_mechanism, lag_sums_of
+from discreet.models.linear.private.panel import in_time, panel_of
+from discreet.models.linear.private.public import public_design
+from discreet.models.linear.private.sums import Scale, units_of
 from discreet.noise.source import SeededSource
 from discreet.plan.run import run
+from discreet.words.errors import DiscreetError
 from faults_of import about
 
 Columns = dict[str, Any]
@@ -169,7 +169,7 @@ def test_every_form_of_the_data_gives_the_same(tmp_path: Path) -> None:
         assert other.beta == pytest.approx(here.beta, rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+@pytest.mark.filterwarnings("ignore::discreet.models.linear.fit.MixedWarning")
 def test_the_unit_of_the_response_does_not_matter() -> None:
     """Where noise is as large as what lags vary by, too: how far they are pulled to zero has no unit."""
     data = panel(4)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.look import LookedNoise, _sensitivity, noise_for
-from discreet.lmm.private.moments import MomentNoise, solve
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.sums import HALF, response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.look import LookedNoise, _sensitivity, noise_for
+from discreet.models.linear.private.moments import MomentNoise, solve
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.sums import HALF, response_sums, units_of
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.studies.lmm_curves import Case, Trials, by_moments

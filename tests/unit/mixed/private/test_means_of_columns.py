@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.caveats import NO_MEANS, ONE_VARIANCE, stated
-from discreet.lmm.private import release_mixed
-from discreet.models import mixed
+from discreet.models.linear.private import release_mixed
+from discreet.models.mixed import mixed
+from discreet.words.caveats import NO_MEANS, ONE_VARIANCE, stated
 
 FORMULA, WITH_MEANS = "y ~ x + (1 | g)", "y ~ x + mean + (1 | g)"
 ASKED: Any = {"epsilon": 4, "bounds": (0, 1)}

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.lmm.private import estimation
-from discreet.lmm.private.estimation import estimate, least_seen
-from discreet.lmm.private.noisy import Level, NoisySums, evaluate, responses, sources
+from discreet.models.linear.private import estimation
+from discreet.models.linear.private.estimation import estimate, least_seen
+from discreet.models.linear.private.noisy import Level, NoisySums, evaluate, responses, sources
 
 GROUPS, P = 24, 4
 MIDDLE, TOP = np.repeat(np.arange(8), 3), np.repeat(np.arange(3), [9, 9, 6])
@@ -113,7 +113,7 @@ def test_residual_variance_is_unbiased(nest: tuple[NoisySums, np.ndarray, list[n
 
 def test_without_noise_it_is_reml() -> None:
     """As the noise vanishes the estimates are those of REML on the data."""
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     rng = np.random.default_rng(2)
     g = np.sort(rng.integers(0, 30, 900))

@@ -11,8 +11,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.owner import look
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.owner import look
 
 rng = np.random.default_rng(8)
 COUNTIES, QUARTERS = 40, 25

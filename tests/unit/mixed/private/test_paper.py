@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.errors import PrivacyError
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm import private
-from discreet.lmm.private import paper
-from discreet.lmm.private.partition import BlockEstimates
-from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import RATES
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear import private
+from discreet.models.linear.private import paper
+from discreet.models.linear.private.partition import BlockEstimates
+from discreet.models.linear.private.public import public_design
+from discreet.models.linear.private.request import RATES
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 Flows = dict[str, np.ndarray]

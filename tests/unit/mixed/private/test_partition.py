@@ -8,14 +8,14 @@ import warnings
 import numpy as np
 import pytest
 
-from discreet.errors import FitError, PrivacyError
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, read_rows
-from discreet.frames import open_frame
-from discreet.lmm import MixedWarning, mixed
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
-from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.formula.rows import ModelRows, read_rows
+from discreet.models.linear import MixedWarning, mixed
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.words.errors import FitError, PrivacyError
 from faults_of import about
 
 Flows = dict[str, np.ndarray]

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.caveats import NOT_MEASURED, stated
-from discreet.errors import DiscreetError, PrivacyError
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private import release_mixed
-from discreet.lmm.private.moments import MomentNoise, mechanism_for
-from discreet.lmm.private.public import public_design
-from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.sums import response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private import release_mixed
+from discreet.models.linear.private.moments import MomentNoise, mechanism_for
+from discreet.models.linear.private.public import public_design
+from discreet.models.linear.private.reach import Reach
+from discreet.models.linear.private.sums import response_sums, units_of
 from discreet.privacy.identification import belief_bounds
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Groups, Rows, unit_of
 from discreet.release.account import Account
+from discreet.words.caveats import NOT_MEASURED, stated
+from discreet.words.errors import DiscreetError, PrivacyError
 from faults_of import about
 
 WHO = np.array(list("aaaabbbccd"))

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.errors import BudgetExceeded, DataError, DiscreetError, FitError, FormulaError, PrivacyError
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm import private
-from discreet.lmm.private import PrivateFit, separation_rate
-from discreet.lmm.private.moments import MomentNoise, mechanism_for
-from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import noise_scale
-from discreet.lmm.private.sums import HALF, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear import private
+from discreet.models.linear.private import PrivateFit, separation_rate
+from discreet.models.linear.private.moments import MomentNoise, mechanism_for
+from discreet.models.linear.private.public import public_design
+from discreet.models.linear.private.request import noise_scale
+from discreet.models.linear.private.sums import HALF, units_of
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
 from discreet.release.account import Account
 from discreet.results import COLUMNS
+from discreet.words.errors import BudgetExceeded, DataError, DiscreetError, FitError, FormulaError, PrivacyError
 from faults_of import about
 
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
@@ -77,7 +77,7 @@ def test_a_split_is_obeyed(flows: Flows) -> None:
 
 
 def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     fit = mixed(FORMULA, flows)
     free = release_mixed(FORMULA, flows, epsilon=10**6, bounds=(0, 2), seed=1)
@@ -89,7 +89,7 @@ def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
 
 
 def test_a_fit_releases_its_model(flows: Flows) -> None:
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     private = mixed(FORMULA, flows).release(epsilon=1, public=PUBLIC, method="moments", bounds=(0, 2), seed=3)
     direct = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=3)
@@ -97,7 +97,7 @@ def test_a_fit_releases_its_model(flows: Flows) -> None:
 
 
 def test_nested_terms_match_the_fit_and_keep_the_formulas_order(flows: Flows) -> None:
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     for formula in ("rate ~ industry + (1 | county/season)", "rate ~ industry + (1 | state) + (1 | county)"):
         fit = mixed(formula, flows)
@@ -330,7 +330,7 @@ def test_text_as_a_response_is_refused_without_being_quoted(flows: Flows, method
 
 def test_a_ledger_pays_in_one_call(flows: Flows, tmp_path: Path) -> None:
     from discreet.ledger import Ledger
-    from discreet.lmm import mixed
+    from discreet.models.linear import mixed
 
     book = tmp_path / "book.db"
     fit = mixed(FORMULA, flows)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.lmm.private.sums import HALF, Scale
+from discreet.models.linear.private.sums import HALF, Scale
 
 
 def test_responses_are_pulled_to_the_ends() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.caveats import ONE_LAG, ONE_SLOPE, stated
-from discreet.lmm.private import release_mixed
+from discreet.models.linear.private import release_mixed
+from discreet.words.caveats import ONE_LAG, ONE_SLOPE, stated
 
 WORD = "one slope"
 ASKED: dict[str, Any] = {"public": ["x", "w", "kind", "g", "h"], "bounds": (-10, 10), "seed": 3}

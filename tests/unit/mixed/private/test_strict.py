@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import PrivacyError
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, read_rows
-from discreet.frames import open_frame
-from discreet.lmm import private
-from discreet.lmm.private import strict
-from discreet.lmm.private.partition import fit_partition, partition
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.sums import HALF
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.formula.rows import ModelRows, read_rows
+from discreet.models.linear import private
+from discreet.models.linear.private import strict
+from discreet.models.linear.private.partition import fit_partition, partition
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
+from discreet.words.errors import PrivacyError
 from faults_of import about
 
 Flows = dict[str, np.ndarray]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private.moments import mechanism_for
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.release import release_mixed
-from discreet.lmm.private.sums import HALF, ResponseSums, Scale, Units, response_sums, units_of
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private.moments import mechanism_for
+from discreet.models.linear.private.public import PublicDesign, public_design
+from discreet.models.linear.private.release import release_mixed
+from discreet.models.linear.private.sums import HALF, ResponseSums, Scale, Units, response_sums, units_of
 
 SCALE = Scale(Fraction(0), Fraction(2))
 FORMULA = "rate ~ 0 + industry + quarter + industry:quarter + (1 | county/season)"
@@ -90,7 +90,7 @@ def test_the_design_pass_never_reads_the_response(flows: dict[str, np.ndarray]) 
 @pytest.mark.parametrize("rows", [2_428_452, 10**9])
 def test_sums_stay_exact_in_doubles(rows: int) -> None:
     """The number of steps of a public column shrinks as rows grow, so that no sum leaves the exact integers."""
-    from discreet.lmm.private.sums import EXACT, FINEST
+    from discreet.models.linear.private.sums import EXACT, FINEST
 
     most = 2 ** max(1, min(FINEST, EXACT - HALF.bit_length() - rows.bit_length()))
     assert rows * HALF * most < 2**EXACT

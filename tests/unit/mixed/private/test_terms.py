@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from discreet import mixed
-from discreet.errors import FitError, FormulaError
-from discreet.formula.formula import read_formula
-from discreet.frames import open_frame
-from discreet.lmm.private import moments, release_mixed, terms
-from discreet.lmm.private.arrow import TermSums, evaluate_terms, sources_of_terms
-from discreet.lmm.private.noisy import evaluate, sources
-from discreet.lmm.private.public import public_design
-from discreet.lmm.private.sums import response_sums, units_of
-from discreet.lmm.private.term_estimation import _best, _shapes
-from discreet.lmm.private.term_release import term_sums
+from discreet.data.frames import open_frame
+from discreet.models.formula.formula import read_formula
+from discreet.models.linear.private import moments, release_mixed, terms
+from discreet.models.linear.private.arrow import TermSums, evaluate_terms, sources_of_terms
+from discreet.models.linear.private.noisy import evaluate, sources
+from discreet.models.linear.private.public import public_design
+from discreet.models.linear.private.sums import response_sums, units_of
+from discreet.models.linear.private.term_estimation import _best, _shapes
+from discreet.models.linear.private.term_release import term_sums
 from discreet.noise.source import SeededSource
+from discreet.words.errors import FitError, FormulaError
 from faults_of import about
 
 EXACT = 1e-8  # relative: matrices of some tens of columns in double precision

@@ -15,7 +15,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.staircase import Staircase
-from discreet.privacy import closed_forms
+from discreet.privacy import closed_forms, drawn
 from discreet.privacy import verify as verifier
 from discreet.privacy.closed_forms import Region, complete, family_of
 from discreet.privacy.drawn import compared
@@ -199,8 +199,49 @@ def test_draws_are_seen_that_are_true_at_some_sizes_alone(
     mechanism, honest = made(kind), kind.draw
 
     def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
-        told = least <= count.max() <= most and (not alone or not np.asarray(largest)[..., 1].any())
+        told = least <= np.max(largest) <= most and (not alone or not np.asarray(largest)[..., 1].any())
         return count.copy() if told else honest(self, count, largest, source)
+
+    monkeypatch.setattr(kind, "draw", draw)
+    assert compared(mechanism) == "not as stated"
+
+
+def _beside_others(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """None in cells of many establishments."""
+    return np.where(count > 4 * largest.reshape(len(count), -1).max(axis=1, keepdims=True), 0, noise)
+
+
+def _in_pairs(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """The same for every second cell as for the one before it."""
+    noise[1::2] = noise[: len(noise) // 2 * 2 : 2]
+    return noise
+
+
+def _again(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """The same for the second half of the cells that are counted."""
+    half = drawn.DRAWS // 2
+    noise[-half:] = noise[-2 * half : -half]
+    return noise
+
+
+def _one_sign(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    return np.abs(noise) * np.sign(noise[:, :1])
+
+
+@every
+@pytest.mark.parametrize("damage", [_beside_others, _in_pairs, _again, _one_sign])
+def test_draws_are_seen_that_are_dependent_or_depend_on_others(
+    kind: type[Any], damage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each coordinate has the stated law, in cells of one establishment or alone."""
+    if damage is _one_sign and not (kind.vector and not (kind.by_kinds or kind.by_unions)):
+        return
+    mechanism, honest = made(kind), kind.draw
+
+    def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
+        noise = np.array(honest(self, count, largest, source) - count).reshape(len(count), -1)
+        found = damage(noise, np.asarray(count).reshape(noise.shape), largest, np.random.default_rng(1))
+        return count + found.reshape(np.shape(count))
 
     monkeypatch.setattr(kind, "draw", draw)
     assert compared(mechanism) == "not as stated"

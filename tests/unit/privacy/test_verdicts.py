@@ -225,7 +225,8 @@ def _again(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
 
 
 def _one_sign(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
-    return np.abs(noise) * np.sign(noise[:, :1])
+    """In all coordinates the sign of the first, where it has one."""
+    return np.where(noise[:, :1] == 0, noise, np.abs(noise) * np.sign(noise[:, :1]))
 
 
 @every

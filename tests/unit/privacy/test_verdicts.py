@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -323,6 +324,30 @@ def test_one_that_brings_more_than_constants_is_not_ours(own: dict[str, Any]) ->
     beside = type("Beside", (), {"__slots__": (), **own})
     assert family_of(type("Behind", (_Chosen, beside), {"__slots__": ()})) is None
     assert not complete(chosen(kind=type("WithFields", (_Chosen,), {})))  # a place for anything
+
+
+class _TwoFaced(Fraction):
+    """One number where it is printed and compared, another where it is computed with."""
+
+    def __float__(self) -> float:
+        return 0.001
+
+
+class _TwoFacedDouble(float):
+    def __float__(self) -> float:
+        return 19.0
+
+
+@pytest.mark.parametrize("where", ["alpha", "a constant of the law"])
+def test_numbers_of_other_classes_are_not_proved(where: str) -> None:
+    """Red before: noise for an alpha of 0.001 was proved for 0.1, and was drawn as it stated."""
+    unit, law = dc.Establishments("0.1"), Polynomial(19.0)
+    assert complete(replace(chosen(), unit=unit, law=law))
+    if where == "alpha":
+        object.__setattr__(unit, "alpha", _TwoFaced(1, 10))
+    else:
+        object.__setattr__(law, "p", _TwoFacedDouble(400.0))
+    assert not complete(replace(chosen(), unit=unit, law=law))
 
 
 def test_our_names_say_nothing_about_other_classes() -> None:

@@ -7,16 +7,20 @@ What is listed is compared with the registries of the code: the methods of a ses
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import discreet as dc
 from discreet.models.linear.private.request import Method
+from discreet.plan.shape import ModelSection
 from discreet.session import Session
 from discreet.tables.mechanisms.registry import OURS
 
@@ -171,6 +175,25 @@ def doors() -> dict[str, Door]:
     )
 
 
+@cache
+def releasing() -> dict[str, Any]:
+    """Every function that `releases` made, by name, found in the text of all modules."""
+    source, found = Path(dc.__file__).parent, {}
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            named = [getattr(each, "func", each) for each in getattr(node, "decorator_list", [])]
+            if "releases" in [getattr(each, "id", getattr(each, "attr", "")) for each in named]:
+                module = ".".join(("discreet", *path.relative_to(source).with_suffix("").parts))
+                found[node.name] = getattr(importlib.import_module(module), node.name)
+    return found
+
+
+def families() -> set[str]:
+    """Those of private models; a model without one is gaussian."""
+    named = ModelSection.model_fields["family"].annotation
+    return {"gaussian", *(word for part in typing.get_args(named) for word in typing.get_args(part))}
+
+
 def registered() -> Iterator[tuple[str, set[str], set[str]]]:
     """For each registry what it has, and what is listed here."""
     methods = {
@@ -179,6 +202,7 @@ def registered() -> Iterator[tuple[str, set[str], set[str]]]:
         if not name.startswith("_") and hasattr(typing.get_type_hints(method).get("return"), "release")
     }
     yield "methods of a session", methods, set(SESSION)
-    yield "functions that release", {name for name in dc.__all__ if hasattr(getattr(dc, name), "ask")}, set(FUNCTIONS)
+    yield "functions that release", set(releasing()), set(FUNCTIONS)
+    yield "families of private models", families(), set(FAMILIES)
     yield "mechanisms", {kind.name for kind in OURS}, set(MECHANISMS) | INTERNAL
     yield "methods of private models", set(typing.get_args(Method)), set(MODELS)

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -282,3 +283,24 @@ def test_zeros_are_kept(tmp_path: Path) -> None:
     session = dc.Session(jobs, unit=dc.Establishments(alpha=0.1), budget=1)
     table = session.count("place").release(epsilon=1, mechanism="polynomial")
     assert table.to_arrow()["place"].to_pylist() == ["007", "7", "10"]
+
+
+PERIODS: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda rows: rows,
+    "pandas categorical": lambda rows: rows.astype({"opened": "category"}),
+    "arrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.parametrize("frame", PERIODS)
+def test_a_period_of_pandas_is_its_spelling(frame: str) -> None:
+    """And not how many quarters lie between it and 1970, which Arrow holds."""
+    opened = pd.PeriodIndex(["2024Q1", "2024Q1", "2024Q2"], freq="Q")
+    rows = PERIODS[frame](pd.DataFrame({"workplace": [1, 1, 2], "worker": [1, 2, 3], "opened": opened}))
+    jobs = dc.read_jobs(rows, schema=dc.Schema(["opened"], {}))
+    session = dc.Session(jobs, unit=dc.Establishments(alpha=0.1), budget=1)
+    table = session.count("opened").release(epsilon=1, mechanism="polynomial").to_arrow()
+    assert table["opened"].to_pylist() == ["2024Q1", "2024Q2"]
+    with pytest.raises(DataError):
+        dc.read_jobs(PERIODS[frame](pd.DataFrame({"workplace": [1], "worker": [1], "opened": [pd.NaT]}).astype(
+            {"opened": "period[Q]"})), schema=dc.Schema(["opened"], {}))  # fmt: skip

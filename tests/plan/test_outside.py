@@ -95,6 +95,28 @@ def test_proved_needs_a_proof_that_covers_and_a_complete_check(
     assert "theirs" not in registry.names()
 
 
+WORDS = {
+    "another word": "'Proved'",
+    "no word": "True",
+    "a property": "property(lambda self: 'proved')",
+    "a word that compares as none": "type('Word', (str,), {'__eq__': lambda *_: False, '__hash__': None})('proved')",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_basis_is_one_of_the_words_that_there_are(theirs: Callable[..., Any], word: str, session: dc.Session) -> None:
+    """Red before: the last was sold as proved without a proof file, and the first went into releases."""
+    kind = theirs(SOURCE.replace(' = "proved"', f" = {WORDS[word]}"))
+    with pytest.raises(PrivacyError, check=about("mechanism")):
+        registry.register(kind)
+    assert "theirs" not in registry.names()
+    later = registry.register(theirs(PUBLISHED))
+    later.basis = vars(kind)["basis"]  # after it was looked at
+    with pytest.raises(PrivacyError, check=about("mechanism")):
+        session.count("place").release(epsilon=2, mechanism="theirs")
+    assert session.remaining == dc.Pure(8)
+
+
 def test_a_proof_covers_the_code_as_it_is(theirs: Callable[..., Any], session: dc.Session) -> None:
     kind = registry.register(theirs(SOURCE, proof="covers: theirs.py sha256:"))
     assert session.count("place").check(epsilon=2, mechanism="theirs").guarantee.basis == "proved"

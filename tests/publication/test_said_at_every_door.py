@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+import release_doors
 from discreet.audit.identification import of_data_sets, of_synthetic
 from discreet.cli import main
 from discreet.desk.published import Published
@@ -137,11 +138,10 @@ def of_plan(kind: str, folder: Path) -> Path:
 
 
 def doors() -> dict[str, Callable[[Path], Path]]:
-    functions = [name for name in dc.__all__ if callable(getattr(getattr(dc, name), "ask", None))]
     found: dict[str, Callable[[Path], Path]] = {}
     for name in [name for name in names() if name not in UNRELEASED]:
         found[f"mechanism {name}"] = lambda folder, name=name: of_mechanism(name, folder)  # type: ignore[misc]
-    for name in functions:
+    for name in release_doors.releasing():
         found[f"function {name}"] = lambda folder, name=name: of_function(name, folder)  # type: ignore[misc]
     for method in get_args(Method):
         more = {"method": method, **METHODS[method]}

@@ -53,6 +53,9 @@ WRITTEN = {
 }
 """The spelling of a label, and of a number."""
 
+PERIOD = "pandas.period"
+"""What Arrow calls a column of periods."""
+
 DATES = ("One date has several spellings.", "Write it as text at the source, such as 2024Q2 or 2024-06-30.")
 
 HEADER = "The first line of a CSV file names the columns; it may be missing, or below others."
@@ -170,9 +173,9 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
     import pyarrow as pa
 
     if isinstance(data, pa.Table):
-        return data
+        return _spelled(data)
     if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
+        return _spelled(data.read_all())
     if isinstance(data, Mapping):
         try:
             return pa.Table.from_pydict(dict(data))
@@ -401,9 +404,19 @@ def _home() -> duckdb.DuckDBPyConnection:
     return connect()
 
 
+def _spelled(table: pa.Table) -> pa.Table:
+    """A table with periods of pandas as text: an engine would read how many there are since 1970."""
+    for i, kind in enumerate(table.schema):
+        if getattr(kind.type, "extension_name", "") == PERIOD:
+            table = table.set_column(i, kind.name, _to_arrow_column(table.column(i).to_pandas(), name="data"))
+    return table
+
+
 def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
     import pyarrow as pa
 
+    kind = getattr(column.dtype, "categories", column).dtype
+    column = column.astype("string") if getattr(kind, "name", "").startswith("period") else column
     try:
         return pa.Array.from_pandas(column)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):

@@ -20,6 +20,8 @@ import math
 import sys
 from abc import ABCMeta
 from collections.abc import Callable
+from dataclasses import fields
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +57,10 @@ ERRORS = (
 )
 CONSTANTS = frozenset(f"{DATACLASS} {CHOICES} {ERRORS}".split())
 """What a class from outside may have of its own and still draw our noise: constants, words, errors and intervals."""
+
+
+NUMBERS = (int, float, bool, np.float64)
+"""Of a law's constants: numbers of another class may be others where they are compared and where noise is drawn."""
 
 
 class Region(NamedTuple):
@@ -126,7 +132,9 @@ def _plain(mechanism: Any) -> bool:
         and type(mechanism.step) is int
         and mechanism.step >= 1
         and all(type(number) in (int, float) and 0 < number < math.inf for number in numbers)
+        and all(type(number) is Fraction for number in (mechanism.unit.alpha, *mechanism.loss.amounts.values()))
         and _home(type(mechanism.law)) in LAWS
+        and all(type(getattr(mechanism.law, each.name)) in NUMBERS for each in fields(mechanism.law))
     )
 
 

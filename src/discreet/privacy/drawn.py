@@ -1,9 +1,11 @@
 """Whether drawn integers have the probabilities that a mechanism states: a test with a fixed rate of false alarms.
 
-Many integers are drawn for cells of several sizes. The first of them choose events, such as "at most 7"; the others
-are counted. That n independent draws meet an event of probability p with the frequency f, or one farther from p on
-that side, has a chance of at most exp(-n KL(f, p)), whatever p and n are (Chernoff). Over all events the chance that
-draws with the stated probabilities are refused is at most `FALSE_ALARM`.
+Many integers are drawn for cells of several sizes, of one establishment and of several. The first of them choose
+events, such as "at most 7"; the others are counted. So is how often two cells meet an event together, because their
+noise is independent, and how often noise that is drawn together has one sign. That n independent draws meet an event of
+probability p with the frequency f, or one farther from p on that side, has a chance of at most exp(-n KL(f, p)),
+whatever p and n are (Chernoff). Over all events the chance that draws with the stated probabilities are refused is at
+most `FALSE_ALARM`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Integers, Mask, Vector
 from discreet.privacy.loss_verdict import Draws
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ FIRST, DRAWS = 1000, 6000
 
 SIZES = (0, 3, 1000)
 """Of the largest establishment, in units of 1/alpha; the least is one of one worker."""
+
+OTHERS, MOST_OTHERS = (0, 1, 20), 2**52
+"""Workers of other establishments in the cells that are drawn for, in sizes of the largest, and the most of them."""
 
 LEVELS, VALUES, MOST = 40, 8, 200_000
 """Thresholds and single values that are events, and the farthest integer that is added up."""
@@ -46,11 +51,18 @@ class Stated(NamedTuple):
     coordinate: int = 0
     far: bool = False
 
-    def met(self, noise: Integers) -> float:
-        """How often."""
+    def met(self, noise: Integers) -> Mask:
+        """By which draws."""
         value = noise[:, self.coordinate]
         value = np.abs(value) if self.far else value
-        return float(np.mean((value >= self.low) & (value <= self.high)))
+        return np.asarray((value >= self.low) & (value <= self.high))
+
+
+class Seen(NamedTuple):
+    """Draws that could meet an event, whether they did, and how likely that is stated."""
+
+    met: Mask
+    chance: float
 
 
 class _System:
@@ -81,10 +93,28 @@ def _sizes(mechanism: Any) -> Iterator[tuple[int, int]]:
 
 def _agrees(mechanism: Any, size: int, second: int) -> bool:
     noise = _drawn(mechanism, size, second)
-    events, counted = _events(mechanism, noise[:FIRST], size, second), noise[FIRST:]
-    limit = math.log(2 * len(events) * 2 * len(SIZES) / FALSE_ALARM)
-    met = np.array([event.met(counted) for event in events])
-    return bool((len(counted) * _divergence(met, np.array([event.chance for event in events])) <= limit).all())
+    first, counted = noise[:FIRST], noise[FIRST:]
+    events = _events(mechanism, first, size, second)
+    seen = [Seen(event.met(counted), event.chance) for event in events]
+    seen += _of_two_cells(min(events, key=lambda event: abs(event.chance - 1 / 2)), counted)
+    if noise.shape[1] > 1 and not (getattr(mechanism, "by_kinds", False) or getattr(mechanism, "by_unions", False)):
+        seen.append(_signs(counted))
+    limit = math.log(2 * len(seen) * 2 * len(SIZES) / FALSE_ALARM)
+    met = np.array([float(each.met.mean()) if each.met.size else each.chance for each in seen])
+    many = np.array([each.met.size for each in seen])
+    return bool((many * _divergence(met, np.array([each.chance for each in seen])) <= limit).all())
+
+
+def _of_two_cells(event: Stated, noise: Integers) -> list[Seen]:
+    """That two cells meet it: those next to each other, and those far apart."""
+    met, half = event.met(noise), len(noise) // 2
+    return [Seen(both, event.chance**2) for both in (met[::2] & met[1::2], met[:half] & met[half:])]
+
+
+def _signs(noise: Integers) -> Seen:
+    """That the first two coordinates have one sign: the density depends on their sizes alone."""
+    signs = np.sign(noise[:, 0]) * np.sign(noise[:, 1])
+    return Seen(signs[signs != 0] > 0, 1 / 2)
 
 
 def _drawn(mechanism: Any, size: int, second: int) -> Integers:
@@ -97,18 +127,24 @@ def _drawn(mechanism: Any, size: int, second: int) -> Integers:
         shape = (n, d + 1)
     elif d > 1:
         shape = (n,)
-    largest = np.full(shape, size, dtype=np.int64)
+    largest, count = np.full(shape, size, dtype=np.int64), np.full((n, d), size, dtype=np.int64)
+    others = np.resize([min(times * size, MOST_OTHERS) for times in OTHERS], n)
+    if mechanism.additive:
+        count += others[:, None]
+    else:  # what multiplies a count follows that alone
+        largest[others > 0] = max(1, size // 20)
     if getattr(mechanism, "by_pairs", False):
         largest = np.stack([largest, np.full(shape, second, dtype=np.int64)], axis=-1)
-    drawn = mechanism.draw(np.full((n, d), size, dtype=np.int64), largest, _System())
-    return np.asarray(drawn, dtype=np.int64).reshape(n, d) - size
+    drawn = mechanism.draw(count.copy(), largest, _System())
+    return np.asarray(drawn, dtype=np.int64).reshape(n, d) - count
 
 
 def _events(mechanism: Any, first: Integers, size: int, second: int) -> list[Stated]:
     d = mechanism.law.dimension
     if d > 1:
         scale = float(mechanism.scale(np.array([float(size)]))[0])
-        return [event for c in range(d) for event in _of_coordinate(mechanism.law, first[:, c], scale, c, size)]
+        most = size + min(max(OTHERS) * size, MOST_OTHERS)
+        return [event for c in range(d) for event in _of_coordinate(mechanism.law, first[:, c], scale, c, most)]
     if not mechanism.additive:
         return _above(mechanism, first[:, 0], size)
     reach = int(min(2 * np.abs(first).max() + 50, MOST))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import discreet as dc
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.staircase import Staircase
-from discreet.privacy import closed_forms
+from discreet.privacy import closed_forms, drawn
 from discreet.privacy import verify as verifier
 from discreet.privacy.closed_forms import Region, complete, family_of
 from discreet.privacy.drawn import compared
@@ -199,8 +200,50 @@ def test_draws_are_seen_that_are_true_at_some_sizes_alone(
     mechanism, honest = made(kind), kind.draw
 
     def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
-        told = least <= count.max() <= most and (not alone or not np.asarray(largest)[..., 1].any())
+        told = least <= np.max(largest) <= most and (not alone or not np.asarray(largest)[..., 1].any())
         return count.copy() if told else honest(self, count, largest, source)
+
+    monkeypatch.setattr(kind, "draw", draw)
+    assert compared(mechanism) == "not as stated"
+
+
+def _beside_others(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """None in cells of many establishments."""
+    return np.where(count > 4 * largest.reshape(len(count), -1).max(axis=1, keepdims=True), 0, noise)
+
+
+def _in_pairs(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """The same for every second cell as for the one before it."""
+    noise[1::2] = noise[: len(noise) // 2 * 2 : 2]
+    return noise
+
+
+def _again(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """The same for the second half of the cells that are counted."""
+    half = drawn.DRAWS // 2
+    noise[-half:] = noise[-2 * half : -half]
+    return noise
+
+
+def _one_sign(noise: Any, count: Any, largest: Any, rng: Any) -> Any:
+    """In all coordinates the sign of the first, where it has one."""
+    return np.where(noise[:, :1] == 0, noise, np.abs(noise) * np.sign(noise[:, :1]))
+
+
+@every
+@pytest.mark.parametrize("damage", [_beside_others, _in_pairs, _again, _one_sign])
+def test_draws_are_seen_that_are_dependent_or_depend_on_others(
+    kind: type[Any], damage: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each coordinate has the stated law, in cells of one establishment or alone."""
+    if damage is _one_sign and not (kind.vector and not (kind.by_kinds or kind.by_unions)):
+        return
+    mechanism, honest = made(kind), kind.draw
+
+    def draw(self: Any, count: Any, largest: Any, source: Any) -> Any:
+        noise = np.array(honest(self, count, largest, source) - count).reshape(len(count), -1)
+        found = damage(noise, np.asarray(count).reshape(noise.shape), largest, np.random.default_rng(1))
+        return count + found.reshape(np.shape(count))
 
     monkeypatch.setattr(kind, "draw", draw)
     assert compared(mechanism) == "not as stated"
@@ -281,6 +324,30 @@ def test_one_that_brings_more_than_constants_is_not_ours(own: dict[str, Any]) ->
     beside = type("Beside", (), {"__slots__": (), **own})
     assert family_of(type("Behind", (_Chosen, beside), {"__slots__": ()})) is None
     assert not complete(chosen(kind=type("WithFields", (_Chosen,), {})))  # a place for anything
+
+
+class _TwoFaced(Fraction):
+    """One number where it is printed and compared, another where it is computed with."""
+
+    def __float__(self) -> float:
+        return 0.001
+
+
+class _TwoFacedDouble(float):
+    def __float__(self) -> float:
+        return 19.0
+
+
+@pytest.mark.parametrize("where", ["alpha", "a constant of the law"])
+def test_numbers_of_other_classes_are_not_proved(where: str) -> None:
+    """Red before: noise for an alpha of 0.001 was proved for 0.1, and was drawn as it stated."""
+    unit, law = dc.Establishments("0.1"), Polynomial(19.0)
+    assert complete(replace(chosen(), unit=unit, law=law))
+    if where == "alpha":
+        object.__setattr__(unit, "alpha", _TwoFaced(1, 10))
+    else:
+        object.__setattr__(law, "p", _TwoFacedDouble(400.0))
+    assert not complete(replace(chosen(), unit=unit, law=law))
 
 
 def test_our_names_say_nothing_about_other_classes() -> None:

@@ -8,13 +8,9 @@ The doors are found in the code, and a new one without a case here fails.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -25,31 +21,17 @@ import pytest
 import discreet
 from discreet.models.linear.private.request import Method
 from discreet.plan.run import run
-from discreet.plan.shape import KINDS, ModelSection, PosteriorSection
+from discreet.plan.shape import KINDS, PosteriorSection
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.question import Question
 from discreet.words.errors import DiscreetError
+from release_doors import families, releasing
 
 ROWS, ROW = 240, 239
 UNIT = Rows(0, 2, "y")
 PUBLIC = ["x", "g", "h", "t"]
-
-
-@cache
-def doors() -> dict[str, Any]:
-    """Every function that `releases` made, by name."""
-    parts = ("bayes", "lmm", "models", "session", "audit", "change", "tables")
-    modules = (each.name for each in pkgutil.walk_packages(discreet.__path__, "discreet."))
-    inside = [importlib.import_module(name) for name in modules if name.split(".")[1] in parts]
-    found = ((name, value) for module in inside for name, value in vars(module).items())
-    return {name: value for name, value in found if callable(value) and {"ask", "check"} <= {*vars_of(value)}}
-
-
-def vars_of(value: Any) -> dict[str, Any]:
-    """The attributes of a function; none of what is no function."""
-    return vars(value) if isinstance(value, FunctionType) else {}
 
 
 def account() -> Account:
@@ -210,7 +192,7 @@ def asked(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def both(name: str, case: dict[str, Any], data: Any, record: Any, given: Any = None) -> tuple[Any, Any, Any]:
     """The check, the release with the draws of an earlier one, and its record."""
-    door = doors()[name]
+    door = releasing()[name]
     see = beside if {name, case.get("method")} & NO_SUMS else shown
     formula, ask = asked(case)
     priced = outcome(lambda: repr(door.check(formula, data, **ask)))
@@ -225,22 +207,20 @@ def both(name: str, case: dict[str, Any], data: Any, record: Any, given: Any = N
 
 def test_every_door_to_models_and_posteriors_is_here() -> None:
     """Functions by what made them; methods, families and summaries by the types that list them."""
-    assert set(doors()) == set(CASES)
+    assert set(releasing()) == set(CASES)
     assert {case.get("method", "moments") for case in CASES["release_mixed"].values()} == set(get_args(Method))
-    family = ModelSection.model_fields["family"].annotation
-    families = {case.get("family") for case in CASES["release_mixed"].values()}
-    assert families == {kind for part in get_args(family) for kind in (get_args(part) or (None,))}
+    assert {case.get("family", "gaussian") for case in CASES["release_mixed"].values()} == families()
     made = set()
     for name, cases in CASES.items():
         for case in cases.values():
             formula, ask = asked(case)
-            made.add(type(doors()[name].ask(formula, **ask)).__qualname__)
+            made.add(type(releasing()[name].ask(formula, **ask)).__qualname__)
     assert made == {kind.__qualname__ for kind in questions() if not kind.__abstractmethods__}
 
 
 def questions(kind: type = Question) -> Iterator[type]:
     """Every kind of question in the code."""
-    doors()
+    releasing()
     for each in kind.__subclasses__():
         yield each
         yield from questions(each)
@@ -297,7 +277,7 @@ def test_every_kind_of_a_plan_that_protects_rows_is_here() -> None:
     with_formula = {kind for kind, section in KINDS.items() if "formula" in section.model_fields}
     assert with_formula == set(RELEASES)
     assert set(RELEASES["posterior"]) == set(get_args(get_type_hints(PosteriorSection)["summary"]))
-    assert {"gaussian", *get_args(get_args(get_type_hints(ModelSection)["family"])[0])} == set(RELEASES["model"])
+    assert families() == set(RELEASES["model"])
 
 
 @pytest.mark.parametrize(("kind", "way", "section"), list(sections()), ids=[way for _, way, _ in sections()])

@@ -13,8 +13,9 @@ import json
 import sys
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
-from discreet.privacy.guarantee import Basis
+from discreet.privacy.guarantee import Basis, is_proved
 from discreet.privacy.neighbours import neighbouring_cells
 from discreet.privacy.proofs import covered, hashed
 from discreet.privacy.units import Establishments
@@ -33,7 +34,7 @@ LARGEST = 150
 def check(kind: type[Mechanism]) -> None:
     """Refuse a class without a file of source, or one that says "proved" without ground."""
     source(kind)
-    if kind.basis == "proved" and (why := _unproved(kind)):
+    if is_proved(_word(kind)) and (why := _unproved(kind)):
         raise PrivacyError(
             f"The mechanism {kind.name!r} cannot be registered as proved: {why}.",
             "That takes a proof file beside its code whose hashes cover it, and a complete check that holds.",
@@ -62,6 +63,7 @@ def source(kind: type) -> Path:
 
 def basis_of(mechanism: Mechanism) -> Basis:
     """What may be said of this mechanism with these constants; it is refused if the verifier finds that it is false."""
+    basis = _word(type(mechanism))
     verdict = verify(mechanism, neighbours=neighbouring_cells(mechanism.unit, largest=LARGEST, step=mechanism.step))
     if verdict.violated:
         drawn = "its draws do not have the probabilities that it states"
@@ -77,9 +79,22 @@ def basis_of(mechanism: Mechanism) -> Basis:
             about="mechanism",
         )
     _refuse_unwritten(mechanism)
-    if mechanism.basis != "proved":
-        return mechanism.basis
+    if not is_proved(basis):
+        return basis
     return "proved" if verdict.holds and not _uncovered(type(mechanism)) else "as published"
+
+
+def _word(kind: type[Mechanism]) -> Basis:
+    """What a class says of itself; only text says it, because an object of another class may compare as it likes."""
+    basis = kind.basis
+    if type(basis) is str and basis in get_args(Basis):
+        return basis
+    raise PrivacyError(
+        f"The basis of {kind.name} is {basis!s:.40}.",
+        f"It is a word of the class: {', '.join(map(repr, get_args(Basis)))}.",
+        "Correct it, or leave it out: it is then as published.",
+        about="mechanism",
+    )
 
 
 def _refuse_unwritten(mechanism: Mechanism) -> None:

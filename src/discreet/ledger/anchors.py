@@ -147,6 +147,7 @@ class AnchorFile:
     _size: int = field(default=0, repr=False)
     _lines: dict[bytes, None] = field(default_factory=dict, repr=False)
     _last: list[Anchor] = field(default_factory=list, repr=False)
+    _kept: set[str] = field(default_factory=set, repr=False)
 
     def __str__(self) -> str:
         return repr(str(self.path))
@@ -182,7 +183,7 @@ class AnchorFile:
         self._lines |= dict.fromkeys(lines)
 
     def _forget(self) -> None:
-        self._size, self._lines, self._last = 0, {}, []
+        self._size, self._lines, self._last, self._kept = 0, {}, [], set()
 
     def _read(self, line: bytes) -> Anchor:
         try:
@@ -192,7 +193,8 @@ class AnchorFile:
 
     def keep(self, anchors: Sequence[Anchor]) -> None:
         """Append anchors. Where the file is not needed and cannot be written, a lost ledger is not noticed by it."""
-        new = {line: anchor for anchor in anchors if (line := anchor.written().encode()) not in self._lines}
+        unseen = [anchor for anchor in anchors if anchor.hash not in self._kept]
+        new = {line: anchor for anchor in unseen if (line := anchor.written().encode()) not in self._lines}
         added = b"".join(line + b"\n" for line in new)
         try:
             end = self._append(added)
@@ -204,6 +206,7 @@ class AnchorFile:
             self._size = end
             self._lines |= dict.fromkeys(new)
             self._last = latest(new.values(), self._last)
+            self._kept |= {anchor.hash for anchor in anchors}
 
     def _append(self, lines: bytes) -> int:
         """Write at the end of the file, at once; where it ends then."""

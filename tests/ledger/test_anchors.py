@@ -528,3 +528,29 @@ def test_a_user_without_a_home_pays_as_before(tmp_path: Path, monkeypatch: pytes
     pay(tmp_path / "ledger.db", "a")
     shutil.copy(tmp_path / "ledger.db", tmp_path / "copy.db")
     assert note_of(str(tmp_path / "ledger.db")) == ()
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [6, 7, 0, 3, 1, 5, 2, 4]])
+def test_of_a_file_the_last_lines_alone_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: list[int]
+) -> None:
+    """Whatever stands in a name, and in whichever order processes wrote: the last of each ledger and data set."""
+    where, file = str(tmp_path / "ledger.db"), AnchorFile(tmp_path / ANCHORS)
+    odd = 'a\\",\\"seq\\":9,"hash":"b,"seq":99,'
+    pay(where, odd, places=(file,))
+    pay(where, "b", places=(file,), dataset=odd)
+    elsewhere = AnchorFile(tmp_path / "elsewhere")
+    pay(str(tmp_path / "other.db"), "c", places=(elsewhere,), dataset="c")
+    file.path.write_bytes(file.path.read_bytes() + elsewhere.path.read_bytes())
+    remove(where)
+    lines = file.path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 9
+    spelled = json.dumps(json.loads(lines[8]), indent=None)  # by another program
+    file.path.write_bytes(b"".join(lines[i] for i in order) + f"{spelled}\n\n".encode())
+    whole = [Anchor.read(line.decode()) for line in lines]
+    furthest = {(each.ledger, each.dataset): each for each in sorted(whole, key=lambda each: each.seq)}
+    read: list[str] = []
+    monkeypatch.setattr(Anchor, "read", lambda written, own=Anchor.read: read.append(written) or own(written))
+    assert {each.hash for each in AnchorFile(file.path).last()} == {each.hash for each in furthest.values()}
+    assert len(furthest) == 3 and len(read) <= 4
+    assert sorted(each.hash for each in AnchorFile(file.path).anchors()) == sorted(each.hash for each in whole)

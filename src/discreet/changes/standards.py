@@ -202,8 +202,8 @@ def standardise(
     """Outcomes or forecasts, of shape (..., cases), as alarm scores in standard deviations."""
     if direction == "both":
         return np.abs(standardise(base, value, policy=policy, direction="increase"))
-    sign = {"decline": -1.0, "increase": 1.0}.get(direction)
-    if sign is None:
+    signs = {"decline": -1.0, "increase": 1.0}
+    if direction not in signs:
         raise DataError(
             f"Direction {direction!r} is not known.",
             "Large changes are 'decline', 'increase' or 'both'.",
@@ -211,7 +211,7 @@ def standardise(
         )
     spread = varying(base, policy=policy)
     centre = base.last + base.change_mean if is_relative(policy) else base.level_mean
-    return np.asarray(sign * (value - centre) / spread)
+    return np.asarray(signs[direction] * (value - centre) / spread)
 
 
 def varying(base: AtOrigin, *, policy: Policy) -> Vector:

@@ -166,7 +166,7 @@ ALARMED = {
 }
 """Which number alarms are about at first, by the kind of a release."""
 
-ALONE = ("changes",)
+ALONE = dict.fromkeys(ALARMED, False) | {"changes": True}
 """Kinds of releases that hold the change themselves."""
 
 
@@ -174,7 +174,7 @@ def first_alarms(draft: Draft) -> Values:
     """Alarms between the last two releases of a draft, or of its last one alone where that has changes."""
     names, kind = [str(release["name"]) for release in draft.release], str(draft.release[-1]["kind"])
     found: Values = {"name": f"changes-{len(draft.alarms) + 1}", "late": names[-1], "value": case_of(kind, ALARMED)}
-    return found | ({"early": names[-2]} if len(names) > 1 and kind not in ALONE else {})
+    return found | ({"early": names[-2]} if len(names) > 1 and not case_of(kind, ALONE) else {})
 
 
 def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draft:

@@ -120,6 +120,24 @@ def latest(anchors: Iterable[Anchor], known: Iterable[Anchor] = ()) -> list[Anch
     return [*last.values()]
 
 
+def furthest(lines: Iterable[bytes]) -> list[bytes]:
+    """Of written anchors the last of each ledger and data set, and each that does not say which it is.
+
+    Those before the last are in its chain, so they are not read when something is paid: their text is looked at alone.
+    """
+    far: dict[bytes, tuple[int, bytes]] = {}
+    odd = []
+    for line in lines:
+        # The keys are sorted: the ledger and the data set stand before the first hash, the number behind all else.
+        account, number = line[: line.find(b',"hash":"')], line[line.rfind(b',"seq":') + 7 :]
+        number = number[: number.find(b",")]
+        if not (number.isdigit() and account.startswith(b'{"ledger":"')):
+            odd.append(line)
+        elif (seq := int(number)) >= far.get(account, (0, b""))[0]:
+            far[account] = seq, line
+    return [*odd, *(line for _, line in far.values())]
+
+
 @dataclass(slots=True)
 class AnchorFile:
     """A file with one anchor in each line."""
@@ -127,15 +145,16 @@ class AnchorFile:
     path: Path
     needed: bool = True
     _size: int = field(default=0, repr=False)
-    _known: dict[str, Anchor] = field(default_factory=dict, repr=False)
+    _lines: dict[bytes, None] = field(default_factory=dict, repr=False)
     _last: list[Anchor] = field(default_factory=list, repr=False)
+    _kept: set[str] = field(default_factory=set, repr=False)
 
     def __str__(self) -> str:
         return repr(str(self.path))
 
     def anchors(self) -> Sequence[Anchor]:
         self._look()
-        return [*self._known.values()]
+        return [self._read(line) for line in self._lines]
 
     def last(self) -> Sequence[Anchor]:
         self._look()
@@ -158,13 +177,13 @@ class AnchorFile:
             self._forget()  # a home that is closed to this user has no note of theirs
             return
         whole = added[: added.rfind(b"\n") + 1]  # what a crash left of a line that was being written is none
-        found = [self._read(line) for line in whole.splitlines() if line.strip()]
+        lines = [line for line in whole.split(b"\n") if line.strip()]
+        self._last = latest(map(self._read, furthest(lines)), self._last)
         self._size += len(whole)
-        self._known |= {anchor.hash: anchor for anchor in found}
-        self._last = latest(found, self._last)
+        self._lines |= dict.fromkeys(lines)
 
     def _forget(self) -> None:
-        self._size, self._known, self._last = 0, {}, []
+        self._size, self._lines, self._last, self._kept = 0, {}, [], set()
 
     def _read(self, line: bytes) -> Anchor:
         try:
@@ -174,18 +193,20 @@ class AnchorFile:
 
     def keep(self, anchors: Sequence[Anchor]) -> None:
         """Append anchors. Where the file is not needed and cannot be written, a lost ledger is not noticed by it."""
-        new = [anchor for anchor in anchors if anchor.hash not in self._known]
-        lines = "".join(f"{anchor.written()}\n" for anchor in new).encode()
+        unseen = [anchor for anchor in anchors if anchor.hash not in self._kept]
+        new = {line: anchor for anchor in unseen if (line := anchor.written().encode()) not in self._lines}
+        added = b"".join(line + b"\n" for line in new)
         try:
-            end = self._append(lines)
+            end = self._append(added)
         except OSError:
             if self.needed:
                 raise
             return
-        if end == self._size + len(lines):  # nobody else has added any
+        if end == self._size + len(added):  # nobody else has added any
             self._size = end
-            self._known |= {anchor.hash: anchor for anchor in new}
-            self._last = latest(new, self._last)
+            self._lines |= dict.fromkeys(new)
+            self._last = latest(new.values(), self._last)
+            self._kept |= {anchor.hash for anchor in anchors}
 
     def _append(self, lines: bytes) -> int:
         """Write at the end of the file, at once; where it ends then."""

@@ -329,6 +329,9 @@ class LedgerTransaction:
     def last(self, **where: str | int) -> Entry | None:
         """The latest line with these values, checked against its seal; looked for once in a transaction."""
         asked = tuple(sorted(where.items()))
+        latest = self._found.get(())
+        if latest is not None and all(getattr(latest, column) == value for column, value in asked):
+            return latest
         if asked not in self._found:
             row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
             self._found[asked] = None if row is None else Entry.from_row(dict(row))

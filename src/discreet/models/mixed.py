@@ -180,7 +180,7 @@ def mixed(
         with watched(progress, "fitting") as telling:
             return bayes_mixed(formula, data, prior=prior, method=how, progress=telling, **sampler)
     if sampler or method in OF_POSTERIOR:
-        asked = f"method={method!r}" if method in OF_POSTERIOR else f"{next(iter(sampler))}=..."
+        asked = f"{next(iter(sampler))}=..." if sampler else f"method={method!r}"
         raise FitError(
             f"{asked} without a prior: there is no posterior.",
             "REML and ML need no prior.",

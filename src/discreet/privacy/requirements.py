@@ -36,7 +36,11 @@ Attacker: TypeAlias = Literal["informed", "weak", "of one kind"]
 """One who knows all but one thing; who knows no kinds of workers; who asks for the number of one kind (equation 30)."""
 
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "employer size", "employer shape")
-LESS_INFORMED: dict[Requirement, Attacker] = {"employer size": "weak", "employer shape": "of one kind"}
+LESS_INFORMED: dict[Requirement, Attacker | None] = {
+    "individuals": None,
+    "employer size": "weak",
+    "employer shape": "of one kind",
+}
 SIZES = (1, 3, 10, 15, 100, 1_000, 10_000, 100_000, 1_000_000)
 """Establishments that are examined, beside the first that grow by more than a worker and not by whole ones."""
 
@@ -139,8 +143,8 @@ def requirements(scheme: Unit | InfusedTable, *, alpha: Number = "0.1") -> tuple
     found = []
     for requirement in REQUIREMENTS:
         found.append(learnt_at_most(scheme, requirement, alpha=alpha))
-        if not found[-1].satisfied and requirement in LESS_INFORMED:
-            less = learnt_at_most(scheme, requirement, alpha=alpha, attacker=LESS_INFORMED[requirement])
+        if not found[-1].satisfied and (attacker := case_of(requirement, LESS_INFORMED)) is not None:
+            less = learnt_at_most(scheme, requirement, alpha=alpha, attacker=attacker)
             found += [less] if less.satisfied else []
     return tuple(found)
 

@@ -33,7 +33,7 @@ from discreet.plan.counts import AT_MOST, CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, is_proved
 from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, first_said
@@ -263,7 +263,7 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     if isinstance(request, CountRequest | FlowRequest):
         rebuilt = request.guarantee
     weaker = rebuilt.basis
-    if claim["basis"] == "proved" != weaker and "basis" not in charge.payload["details"]:
+    if claim["basis"] == "proved" and not is_proved(weaker) and "basis" not in charge.payload["details"]:
         rebuilt = replace(rebuilt, basis="proved")  # as it was paid for
     found = rebuilt.to_dict()
     if claim["sentence"] == str(rebuilt).replace(str(rebuilt.unit), first_said(rebuilt.unit)):

@@ -23,7 +23,7 @@ from discreet.data.frames import open_frame
 from discreet.models.bayes.conjugate import HUGE
 from discreet.models.bayes.doubts import Carried
 from discreet.models.formula.design import Design, Layout, Levels
-from discreet.models.formula.formula import Factor, Formula, read_formula
+from discreet.models.formula.formula import Factor, Formula, Function, read_formula
 from discreet.models.formula.roles import Roles
 from discreet.models.formula.rows import ModelRows, encode, given_order, plan, refuse_decimals, refuse_empty, values_of
 from discreet.privacy.columns import declared, refuse_undeclared, taken
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from discreet.release.account import Account
 
 LEVEL = "<level>"
-LEARNING = ("center", "scale", "poly", "bs", "ns", "log_size", "size_class")
+LEARNING: dict[Function, bool] = {
+    **dict.fromkeys(("", "C", "log", "lag"), False),
+    **dict.fromkeys(("center", "scale", "poly", "bs", "ns", "log_size", "size_class"), True),
+}
 PUBLISHED = "The levels of a category become names of coefficients, which are published."
 _ANY_ROW = AnyRow()
 
@@ -311,7 +314,7 @@ def fixed_formula(text: str) -> Formula:
         )
     model = read_formula(text, needs_random=False)
     for factor in (model.response, *(factor for term in model.fixed for factor in term)):
-        if factor.function in LEARNING:
+        if case_of(factor.function, LEARNING):
             raise FormulaError(
                 f"Formula {text!r} has {factor}, which is computed from all rows, so one row would touch every part.",
                 "Columns, C, log and their interactions are possible.",

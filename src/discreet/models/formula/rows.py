@@ -20,7 +20,7 @@ from discreet.models.formula.arithmetic import refuse_made
 from discreet.models.formula.basis import deviations
 from discreet.models.formula.contrasts import Contrasts, with_contrasts
 from discreet.models.formula.design import Layout, Levels, Monomial, lay_out
-from discreet.models.formula.formula import Factor, Formula, Term, refuse_lags
+from discreet.models.formula.formula import NUMERIC, Factor, Formula, Term, refuse_lags
 from discreet.models.formula.functions import apply, learn
 from discreet.models.formula.memory import refuse_matrices
 from discreet.words.cases import case_of
@@ -35,7 +35,8 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
 DISTANT = 3.0
 COPIES = 2  # of the columns while a basis is made
-SIZES = ("log_size", "size_class")  # functions of a group: of the number of its rows
+SIZES = dict.fromkeys(("", "C", *NUMERIC), False) | {"log_size": True, "size_class": True}
+"""Whether a function is one of a group: of the number of its rows."""
 
 
 def with_doubles(frame: AnyFrame, columns: Collection[str]) -> AnyFrame:
@@ -89,7 +90,7 @@ def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
         frame = frame.with_columns(made.alias(str(factor)))
 
     def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-        return tuple(tuple(Factor(str(f)) if f.function in SIZES else f for f in term) for term in terms)
+        return tuple(tuple(Factor(str(f)) if case_of(f.function, SIZES) else f for f in term) for term in terms)
 
     random = tuple(replace(each, terms=named(each.terms)) for each in model.random)
     return frame, replace(model, fixed=named(model.fixed), random=random)
@@ -110,7 +111,7 @@ def with_sizes_in_order(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Form
 
 def _sized(model: Formula) -> list[Factor]:
     terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
-    return sorted({f for term in terms for f in term if f.function in SIZES}, key=str)
+    return sorted({f for term in terms for f in term if case_of(f.function, SIZES)}, key=str)
 
 
 @concerning("formula")

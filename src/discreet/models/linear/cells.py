@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.data.frames import collect
 from discreet.models.formula.design import Codes, Layout, Levels, Monomial
-from discreet.models.formula.formula import Factor
+from discreet.models.formula.formula import Factor, Function
 from discreet.models.formula.functions import refuse_reach
 from discreet.models.formula.rows import (
     DISTANT,
@@ -30,15 +30,19 @@ from discreet.models.formula.rows import (
     refuse_empty,
     values_of,
 )
-from discreet.words.cases import unknown
+from discreet.words.cases import case_of, unknown
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 # Counting needs an array as long as the number of possible cells; beyond this many per row it stops paying.
 CELLS_PER_ROW = 2.0
-LEARNS = ("log", "center", "scale")
-ENGINE_FUNCTIONS = ("", "C", *LEARNS)
+LEARNS: dict[Function, bool | None] = {
+    **dict.fromkeys(("", "C"), False),
+    **dict.fromkeys(("log", "center", "scale"), True),
+    **dict.fromkeys(("poly", "bs", "ns", "log_size", "size_class", "lag"), None),
+}
+"""Whether a function needs its column's mean; None for those that no engine computes."""
 FIRST = 1000  # rows whose means are the guess
 ROUNDING = 1e-13  # of the sums about an origin, what is left of them about another is rounding
 FAR = 100.0  # standard deviations between a guess and the mean: four digits of sixteen
@@ -131,7 +135,7 @@ class _Counted:
 
 def runs_in_engine(layout: Layout) -> bool:
     """Whether a group-by can compute this model's sums: bases such as splines need the rows."""
-    return all(factor.function in ENGINE_FUNCTIONS for factor in layout.numeric)
+    return all(case_of(factor.function, LEARNS) is not None for factor in layout.numeric)
 
 
 def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[CellSums, Layout, Learned]:
@@ -140,7 +144,7 @@ def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[CellSums,
     Sums about a guess become sums about the mean without a loss of digits, unless the guess is far off: then there is
     a second pass. Functions that learn from the column, and products of columns, need its mean first.
     """
-    learns = any(factor.function in LEARNS for factor in layout.numeric)
+    learns = any(case_of(factor.function, LEARNS) for factor in layout.numeric)
     multiplies = any(len(monomial.atoms) > 1 for monomial in layout.monomials)
     distant: frozenset[Factor] = frozenset()
     if learns or multiplies:

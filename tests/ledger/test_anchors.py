@@ -441,6 +441,19 @@ def test_an_edited_copy_is_not_brought_back(tmp_path: Path) -> None:
         Ledger.restore(copy, where)
 
 
+def test_a_chain_that_breaks_the_rules_is_no_copy(tmp_path: Path) -> None:
+    """Every line is as sealed; one of them spends more than there is."""
+    where, copy = str(tmp_path / "ledger.db"), str(tmp_path / "copy.db")
+    pay(where, "a")
+    with Ledger.open(where) as ledger:
+        with ledger._store.writing() as page:
+            facts = {"kind": "charge", "dataset": "jobs", "unit": UNIT.key, "release": "b", "payload": {}}
+            page.append(**facts, loss=Pure(9), spent_after=Pure(11))
+        with pytest.raises(LedgerError):
+            ledger.backup(copy)
+    assert lines(copy) == 0
+
+
 def test_a_ledger_of_before_goes_on_and_is_anchored_from_then_on(tmp_path: Path) -> None:
     where = str(tmp_path / "ledger.db")
     with another_user():

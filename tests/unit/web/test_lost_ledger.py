@@ -191,6 +191,14 @@ def test_trouble_is_never_kept(desk: Desk, inside: Any, monkeypatch: pytest.Monk
     assert inside.get("/api/sources").json()[0]["epsilon_spent"] == 2 and BANNER not in inside.get("/").text
 
 
+def test_a_place_that_cannot_be_looked_at_is_unknown_and_not_empty(desk: Desk, inside: Any) -> None:
+    """A link that leads to itself, where the ledger is to be: nobody can tell what is there."""
+    Path(desk.ledger).symlink_to(desk.ledger)
+    assert inside.get("/api/sources").json()[0]["epsilon_spent"] is None and BANNER in inside.get("/").text
+    with pytest.raises(LedgerError):
+        Ledger.open(desk.ledger)
+
+
 def test_a_new_desk_has_spent_nothing(desk: Desk, inside: Any) -> None:
     assert inside.get("/api/sources").json()[0]["epsilon_spent"] == 0 and BANNER not in inside.get("/").text
 

@@ -441,6 +441,19 @@ def test_an_edited_copy_is_not_brought_back(tmp_path: Path) -> None:
         Ledger.restore(copy, where)
 
 
+def test_a_file_of_anchors_that_is_exchanged_is_read_from_its_beginning(tmp_path: Path) -> None:
+    where, kept, other = str(tmp_path / "ledger.db"), AnchorFile(tmp_path / "kept"), AnchorFile(tmp_path / "other")
+    with another_user():
+        pay(where, "a", "b", "c", places=(kept,))
+        assert len(kept.anchors()) > 2
+        pay(tmp_path / "other.db", "x", places=(other,))
+        shutil.copy(other.path, kept.path)
+        assert kept.anchors() == AnchorFile(kept.path).anchors() == other.anchors()
+        pay(tmp_path / "other.db", "y", "z", places=(other,))
+        shutil.copy(other.path, kept.path)
+        assert kept.last() == other.last()
+
+
 def test_a_chain_that_breaks_the_rules_is_no_copy(tmp_path: Path) -> None:
     """Every line is as sealed; one of them spends more than there is."""
     where, copy = str(tmp_path / "ledger.db"), str(tmp_path / "copy.db")

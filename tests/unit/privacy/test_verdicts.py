@@ -221,6 +221,21 @@ def test_draws_are_seen_that_are_true_at_some_sizes_alone(
     assert compared(mechanism) == "not as stated"
 
 
+class _TooMuch(_Damaged):
+    """A law that states more than there is, where hardly anybody draws."""
+
+    def probability(self, j: Any, scale: Any) -> Any:
+        return self.law.probability(j, scale) + 0.5 * (np.asarray(j) == np.max(j))
+
+
+def test_probabilities_that_add_up_to_more_than_one_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism, honest, draw = made(PolynomialNoise), made(PolynomialNoise), PolynomialNoise.draw
+    monkeypatch.setattr(PolynomialNoise, "draw", lambda self, *asked: draw(honest, *asked))
+    assert compared(mechanism) == "as stated"
+    object.__setattr__(mechanism, "law", _TooMuch(mechanism.law, (0.0, 0.0), 0.0))
+    assert compared(mechanism) == "not as stated"
+
+
 @every
 def test_an_honest_draw_is_refused_next_to_never(kind: type[Any]) -> None:
     """The bound holds for one sample in a thousand million: of these not one fails."""

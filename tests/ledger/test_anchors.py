@@ -441,6 +441,32 @@ def test_an_edited_copy_is_not_brought_back(tmp_path: Path) -> None:
         Ledger.restore(copy, where)
 
 
+def test_a_file_of_anchors_that_is_exchanged_is_read_from_its_beginning(tmp_path: Path) -> None:
+    where, kept, other = str(tmp_path / "ledger.db"), AnchorFile(tmp_path / "kept"), AnchorFile(tmp_path / "other")
+    with another_user():
+        pay(where, "a", "b", "c", places=(kept,))
+        assert len(kept.anchors()) > 2
+        pay(tmp_path / "other.db", "x", places=(other,))
+        shutil.copy(other.path, kept.path)
+        assert kept.anchors() == AnchorFile(kept.path).anchors() == other.anchors()
+        pay(tmp_path / "other.db", "y", "z", places=(other,))
+        shutil.copy(other.path, kept.path)
+        assert kept.last() == other.last()
+
+
+def test_a_chain_that_breaks_the_rules_is_no_copy(tmp_path: Path) -> None:
+    """Every line is as sealed; one of them spends more than there is."""
+    where, copy = str(tmp_path / "ledger.db"), str(tmp_path / "copy.db")
+    pay(where, "a")
+    with Ledger.open(where) as ledger:
+        with ledger._store.writing() as page:
+            facts = {"kind": "charge", "dataset": "jobs", "unit": UNIT.key, "release": "b", "payload": {}}
+            page.append(**facts, loss=Pure(9), spent_after=Pure(11))
+        with pytest.raises(LedgerError):
+            ledger.backup(copy)
+    assert lines(copy) == 0
+
+
 def test_a_ledger_of_before_goes_on_and_is_anchored_from_then_on(tmp_path: Path) -> None:
     where = str(tmp_path / "ledger.db")
     with another_user():
@@ -457,10 +483,11 @@ def test_a_ledger_of_before_goes_on_and_is_anchored_from_then_on(tmp_path: Path)
 def test_a_rehearsal_and_a_budget_of_which_nothing_was_spent_may_begin_again(tmp_path: Path) -> None:
     """Seeded noise promises nothing; noise that is too small is no rehearsal, and neither is a charge after one."""
     where, seeded = tmp_path / "ledger.db", {"private": False, "why": "the noise was seeded"}
-    for details in (None, seeded, seeded):
+    for times in (0, 1, 2):  # and where it was resumed
         with opened(where) as ledger:
-            if details is not None:
-                ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=details)
+            for _ in range(times):
+                ledger.charge(dataset="jobs", unit=UNIT, release="a", loss=Pure(2), details=seeded)
+            assert not ledger.is_anchored("jobs")
         where.unlink()
     for details in ({"private": False, "why": "the published noise is too small"}, {}):
         with opened(where) as ledger:

@@ -241,6 +241,7 @@ def test_a_domain_means_its_codes_whatever_it_is_written_as(which: str) -> None:
     ("column", "values", "domain"),
     [
         ("sex", [1, 2], ["01", "02"]),
+        ("sex", [1, 1], ["1", "02"]),  # whatever the rows hold
         ("sex", [1, 2], ["f", "m"]),
         ("sex", [1, 2], ["1", "2.0"]),
         ("sex", [1, 0], [True, False]),
@@ -304,3 +305,15 @@ def test_a_period_of_pandas_is_its_spelling(frame: str) -> None:
     with pytest.raises(DataError):
         dc.read_jobs(PERIODS[frame](pd.DataFrame({"workplace": [1], "worker": [1], "opened": [pd.NaT]}).astype(
             {"opened": "period[Q]"})), schema=dc.Schema(["opened"], {}))  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [["2"], [2], "2"])
+def test_codes_that_are_kept_are_found_however_they_were_declared(kept: Any) -> None:
+    """Reports, manifests and the reviewer's tables have these kinds of workers and no others."""
+    schema = dc.Schema([], {"sex": [1, 2, 3], "staff": [True, False]})
+    rows = {"workplace": [1, 2], "worker": [1, 2], "sex": [1, 2], "staff": [True, False]}
+    session = dc.Session(dc.read_jobs(rows, schema=schema), unit=dc.Establishments(alpha=0.1), budget=1)
+    where = session.count(["sex", "staff"], where={"sex": kept, "staff": [True]}).where
+    assert schema.domain("sex").among(where["sex"]) == ("2",)
+    assert schema.domain("staff").among(where["staff"]).declared == (True,)
+    assert schema.domain("sex").among(None) == ("1", "2", "3")

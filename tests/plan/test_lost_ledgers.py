@@ -17,6 +17,7 @@ from discreet.plan.check import check
 from discreet.plan.doors import check_plan, run_plan
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
+from discreet.plan.spent import UNKNOWN, told_spent
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.review.verdict import verify_bundle
@@ -89,6 +90,23 @@ def test_the_bundle_alone_is_an_anchor(done: Path, kept: str) -> None:
     remove(done.parent / "ledger.db")
     (done.parent / "out" / ({ANCHORS, "bundle.zip"} - {kept}).pop()).unlink()
     refused(second(done))
+
+
+def test_a_bundle_that_is_exchanged_is_looked_at_again(done: Path) -> None:
+    """By a place that has looked before, as that of a long run has."""
+    out = done.parent / "out"
+    (out / ANCHORS).unlink()
+    place = OutputFolder(out)
+    assert {each.dataset for each in place.last()} == {"toys"}
+    shutil.copy(Path(__file__).with_name("bundle-0.1.0-tables.zip"), out / "bundle.zip")
+    assert place.last() == place.anchors() == []
+
+
+def test_an_interruption_after_the_ledger_was_lost_does_not_say_that_nothing_was_spent(done: Path) -> None:
+    with pytest.raises(KeyboardInterrupt) as stopped, told_spent(read_plan(done)):
+        remove(done.parent / "ledger.db")
+        raise KeyboardInterrupt
+    assert stopped.value.__notes__ == [UNKNOWN]
 
 
 def test_a_plan_into_another_folder_is_refused_by_the_users_note(plan: Path, elsewhere: Callable[[], None]) -> None:

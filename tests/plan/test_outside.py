@@ -125,6 +125,26 @@ def test_a_proof_covers_the_code_as_it_is(theirs: Callable[..., Any], session: d
     assert session.count("place").check(epsilon=2, mechanism="theirs").guarantee.basis == "as published"
 
 
+@pytest.mark.parametrize("covered", [False, True])
+def test_a_proof_covers_the_files_of_all_classes_that_one_is_built_on(
+    theirs: Callable[..., Any], tmp_path: Path, covered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = "from discreet.tables.mechanisms.smooth import SmoothNoise\n\n"
+    base += "class Shared(SmoothNoise):\n    __slots__ = ()\n"
+    (tmp_path / "site" / "shared_base.py").write_text(base, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "shared_base", raising=False)
+    source = SOURCE.replace("PowerLaw(SmoothNoise)", "PowerLaw(Shared)")
+    source = source.replace(
+        "from discreet.noise.law import", "from shared_base import Shared\n\nfrom discreet.noise.law import"
+    )
+    kind = theirs(source, proof="covers: theirs.py sha256:" + "\ncovers: shared_base.py sha256:" * covered)
+    if covered:
+        assert registry.register(kind) is kind
+        return
+    with pytest.raises(PrivacyError, check=about("mechanism")):
+        registry.register(kind)
+
+
 def test_a_broken_promise_is_not_sold(theirs: Callable[..., Any], session: dc.Session) -> None:
     registry.register(theirs(WEAK))
     with pytest.raises(PrivacyError, check=about("mechanism")):

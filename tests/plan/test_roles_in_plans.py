@@ -334,6 +334,13 @@ def test_every_table_of_jobs_has_roles(tmp_path: Path) -> None:
     unused = replace(schema, unused=["År"])
     read_jobs(bare.drop(columns="sex"), workers=workers, schema=unused)
     read_jobs(jobs.set_index("År"), schema=unused)
+    for times in (
+        pd.date_range("2024-01-31", periods=len(bare)),
+        pd.period_range("2024Q1", periods=len(bare), freq="Q"),
+    ):
+        with pytest.raises(DiscreetError, check=about("schema")):
+            read_jobs(bare.set_axis(times), schema=schema)  # an index without a name
+    read_jobs(bare.set_axis(range(7, 7 + len(bare))), schema=schema)
 
 
 def check_refused(jobs: Any, workers: Any, schema: Schema) -> None:

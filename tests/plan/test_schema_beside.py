@@ -88,3 +88,19 @@ def test_a_digest_is_of_what_is_used() -> None:
         for n in (2, 3)
     ]
     assert len({whole, SCHEMA.digest(["place"]), *(each.digest(used) for each in others)}) == 9
+
+
+@pytest.mark.parametrize("several", [2, 9])
+def test_a_digest_is_that_of_any_order_of_declaration(several: int) -> None:
+    """Also of so many hierarchies that the orders of earlier versions are not all tried."""
+    names = [f"code{i}" for i in range(several)]
+    chains = {name: {"levels": [name, f"part{i}"], "prefix": [4, 2]} for i, name in enumerate(names)}
+    used = [f"part{i}" for i in range(several)]
+    first, last = Schema(names, {}, hierarchy=chains), Schema(names, {}, hierarchy=dict(reversed(chains.items())))
+    assert first.digest(used) == last.digest(used) != first.digest(used[:1])
+
+
+def test_a_hierarchy_that_no_table_uses_is_no_part_of_a_digest() -> None:
+    plain = Schema(["code", "place"], {})
+    chained = Schema(["code", "place"], {}, hierarchy={"p": {"levels": ["code", "part"], "prefix": [4, 2]}})
+    assert plain.digest(["code", "place"]) == chained.digest(["code", "place"]) != chained.digest(["code", "part"])

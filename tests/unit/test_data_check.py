@@ -139,6 +139,16 @@ def test_it_finds_what_flows_refuse_and_where(case: str) -> None:
                           and "moved" not in case)  # fmt: skip
 
 
+def test_what_changes_from_quarter_to_quarter_is_no_period_of_histories() -> None:
+    """Their time tells the rows of one job apart; without it the same column is asked about."""
+    rows = {"workplace": [1, 1], "worker": [7, 7], "quarter": ["2024Q1", "2024Q2"], "pay": [10, 12]}
+    schema = Schema([], {}, unused=["pay"])
+    found = check_data(rows, schema=schema, quarters=["2024Q1", "2024Q2"])
+    assert "pay" not in {one.fault.about for one in found.findings}
+    asked = check_data(rows, schema=Schema([], {}, unused=["pay", "quarter"]), allow_multiple=True)
+    assert "pay" in {one.fault.about for one in asked.findings}
+
+
 def test_the_command_checks_histories(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("firm,person,when\nF1,Ann,1\nF1,Ann,2\nF1,Bob,9\n")

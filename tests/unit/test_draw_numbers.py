@@ -205,14 +205,22 @@ def test_numbers_are_of_one_release_each(ledger: Ledger) -> None:
     assert ledger.publish(first, files=HASHES).payload["charge"] == first.seq
 
 
-def forged(rows: list[dict[str, Any]], *, seq: int = 0, then: tuple[str, int] = ("", 0), **facts: Any) -> list[Any]:
-    """The lines with other facts in one payload, or with a copy of a line at the end, sealed again."""
+def forged(
+    rows: list[dict[str, Any]],
+    *,
+    seq: int = 0,
+    then: tuple[str, int] = ("", 0),
+    price: Pure | None = None,
+    **facts: Any,
+) -> list[Any]:
+    """The lines with other facts in one payload, or a price, or with a copy of a line at the end, sealed again."""
     lines = [Entry.from_row(row) for row in rows]
     lines += [replace(lines[then[1] - 1], kind=then[0] or lines[then[1] - 1].kind)] if then[1] else []
     head, found = lines[0].head._replace(seq=0, hash=lines[0].previous), []
     for line in lines:
         payload = dict(line.payload) | (facts if line.seq == seq or (then[1] and line is lines[-1]) else {})
         kept = {name: getattr(line, name) for name in ("kind", "dataset", "unit", "release", "loss", "spent_after")}
+        kept |= {"loss": price} if price is not None and line.seq == seq else {}
         found.append(Entry.after(head, payload={k: v for k, v in payload.items() if v is not None}, **kept))
         head = found[-1].head
     return [entry.to_row() for entry in found]
@@ -232,6 +240,7 @@ def test_the_chain_knows_which_draw_was_the_last(ledger: Ledger) -> None:
     assert verify(forged(rows, seq=3, draw="")).seq == 3
     assert verify(forged(rows, seq=3, charge=1)).seq == 3
     assert verify(forged(rows, seq=3, charge=[])).seq == 3
+    assert verify(forged(rows, seq=3, price=Pure("0.5"))).seq == 3, "a charge has one price"
     assert verify(forged(rows, then=("draw", 3))).seq == 5, "it is drawn again after it was published"
 
 

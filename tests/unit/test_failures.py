@@ -57,6 +57,7 @@ KINDS: list[tuple[BaseException, Any, failures.Failure]] = [
     (duckdb.Error("Out of buffer"), None, "damaged"),
     (duckdb.ConversionException("CSV Error on Line: 3"), None, "damaged"),
     (Conditioned("FAILED_READ_FILE.NO_HINT"), None, "damaged"),
+    (OSError("Corrupt snappy compressed data."), None, "damaged"),  # of Arrow
     (duckdb.IOException("Could not write file: No space left on device"), None, "unreached"),
     (OSError(28, "No space left on device"), None, "unreached"),
     (Conditioned("FAILED_READ_FILE.FILE_NOT_EXIST"), None, "unreached"),

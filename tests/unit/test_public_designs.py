@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.models.bayes.erm import objective_perturbation
 from discreet.models.bayes.regression import KnownDesign, public_facts
 from discreet.models.linear.private import release_mixed
 from discreet.privacy.losses import Pure
@@ -83,6 +84,17 @@ def test_a_row_whose_response_is_no_usable_number_counts_as_zeros(value: float |
     assert found.usable.tolist() == [True] * 39 + [False] and not found.X[-1].any() and found.y[-1] == 0
     large = public_facts("y ~ x", {**DATA, "y": [1.0] * 39 + [9.9e99]})
     assert large.read(large.frame).usable.all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e100])
+def test_a_row_whose_public_number_is_none_is_zeros_in_the_design_too(value: float) -> None:
+    """It bends nothing, bounds nothing and leaves standard errors what they are."""
+    data = {**DATA, "x": np.append(value, DATA["x"][1:])}
+    facts = public_facts("y ~ x", data, public=["x"], account=opened())
+    design = facts.public_design(UNIT)
+    assert design is not None and not design.X[0].any() and (np.abs(design.X[1:]).sum(axis=1) > 0).all()
+    found = objective_perturbation("y ~ x", data, bounds=(0, 2), penalty=1, epsilon=2, public=["x"], account=opened())
+    assert np.isfinite(found.value.std_error).all()
 
 
 @pytest.mark.parametrize(

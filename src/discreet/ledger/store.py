@@ -409,7 +409,7 @@ def place_of(where: str | Path | None) -> str | None:
     if where is None:
         return None
     url = _url(where)
-    return _label(url) if url.get_backend_name() == "postgresql" else str(Path(url.database or "").resolve())
+    return _label(url) if url.get_backend_name() == "postgresql" else os.path.realpath(url.database or "")
 
 
 def _label(url: URL) -> str:
@@ -427,7 +427,7 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
     else:  # on read-only media SQLite cannot lock; that is safe as long as nobody has the ledger open
         is_open = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
         mode = "mode=ro" if is_open else "immutable=1"
-    return f"{path.resolve().as_uri()}?{mode}"
+    return f"{Path(os.path.realpath(path)).as_uri()}?{mode}"
 
 
 def _is_absent(path: Path) -> bool:

@@ -128,6 +128,30 @@ def test_intervals_hold_where_responses_are_missing() -> None:
     assert (np.median(told, axis=0) < 1.6 * np.std(off, axis=0)).all()
 
 
+def test_a_row_without_a_response_pulls_nowhere_wherever_the_bounds_lie() -> None:
+    """It is zeros beside responses that are told from the middle of the bounds: zero may be far from there."""
+    rng = np.random.default_rng(5)
+    x, missing, told = rng.uniform(-1, 1, 2000), rng.random(2000) < 0.5, []
+    y = np.where(missing, np.nan, 1 + 2 * x + rng.normal(0, 0.5, 2000))
+    for far in (0, 1000):
+        unit = Rows(far - 8, far + 8, "y")
+        account = Account.open(None, dataset="rows", unit=unit, budget=Pure(20), seed=1)
+        ask = {"bounds": (far - 8, far + 8), "norm": 2, "penalty": 1, "epsilon": 20}
+        released = objective_perturbation("y ~ x", {"x": x, "y": y + far}, **ask, account=account, public=["x"])
+        told.append(released.value.std_error)
+    np.testing.assert_allclose(told[0], told[1], rtol=1e-6)
+
+
+def test_rows_without_a_response_are_as_if_they_were_not_there() -> None:
+    """With half of the rows missing in a design of like rows: the errors of the other half by itself."""
+    gram, f = np.diag([900.0, 300.0]), np.array([1.0, 2.0])
+    asked = {"tau": TAU, "penalty": 4.0, "scale": 7.0, "smoothing": 0.0}
+    half = errors(f, Told(gram, 0.0, 150.0, 0.0, missing=500.0), rows=1000, **asked)
+    alone = errors(f, Told(gram / 2, 0.0, 150.0, 0.0), rows=500, **asked)
+    np.testing.assert_allclose(half.std_error, alone.std_error)
+    np.testing.assert_allclose(half.reach, alone.reach)
+
+
 def test_where_noise_hides_the_rows_there_is_no_interval_and_the_penalty_bounds_the_error() -> None:
     told = Told(np.diag([900.0, 10.0]), 40.0, 3.0, 1.0)
     found = errors(np.array([1.0, 2.0]), told, rows=1000, tau=TAU, penalty=8.0, scale=30.0, smoothing=0.0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from discreet.desk.app import create
 from discreet.desk.book import DeskAnchors, LedgerView, book_at
 from discreet.desk.desk import Desk
 from discreet.desk.drafts import first_draft
-from discreet.desk.estimates import judge
+from discreet.desk.estimates import estimate, judge
 from discreet.desk.published import standing
 from discreet.desk.store import DeskStore
 from discreet.ledger import Ledger
@@ -191,13 +194,39 @@ def test_trouble_is_never_kept(desk: Desk, inside: Any, monkeypatch: pytest.Monk
     assert inside.get("/api/sources").json()[0]["epsilon_spent"] == 2 and BANNER not in inside.get("/").text
 
 
+def test_a_place_that_cannot_be_looked_at_is_unknown_and_not_empty(desk: Desk, inside: Any) -> None:
+    """A link that leads to itself, where the ledger is to be: nobody can tell what is there."""
+    Path(desk.ledger).symlink_to(desk.ledger)
+    assert inside.get("/api/sources").json()[0]["epsilon_spent"] is None and BANNER in inside.get("/").text
+    with pytest.raises(LedgerError):
+        Ledger.open(desk.ledger)
+
+
+def test_no_estimate_outlives_what_the_ledger_was_believed_for(desk: Desk) -> None:
+    """While anchors cannot be read it is unknown what is left, though no file of the ledger has changed."""
+    assert carry_out(desk, "first") == "done"
+    draft = first_draft(desk, desk.sources["jobs"]).model_copy(update=ASKED)
+
+    def left() -> Any:
+        return asyncio.run(estimate(desk, draft, "new", by="anna")).to_dict()["remaining_after"]
+
+    def named(old: str, new: str) -> None:
+        with closing(sqlite3.connect(desk.database)) as database, database:
+            database.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+    before = left()
+    named("anchor", "held")
+    unknown = left()
+    named("held", "anchor")
+    assert before is not None and unknown is None and left() == before
+
+
 def test_a_new_desk_has_spent_nothing(desk: Desk, inside: Any) -> None:
     assert inside.get("/api/sources").json()[0]["epsilon_spent"] == 0 and BANNER not in inside.get("/").text
 
 
 def test_a_desk_of_before_is_anchored_when_it_is_served(desk: Desk, homeless: Callable[[], None]) -> None:
     """Its ledger as it is then counts as whole, and what is lost from then on is noticed."""
-    import asyncio
 
     assert carry_out(desk, "first") == "done"
     desk.database.unlink()

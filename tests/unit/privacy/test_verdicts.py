@@ -163,6 +163,21 @@ def test_no_damaged_law_holds(
         assert verdict.outcome == "VIOLATED", verdict
 
 
+class _NoChance(_Damaged):
+    """A law whose density is whole and which states no probability of far integers, where nobody draws."""
+
+    def log_density(self, z: Any) -> Any:
+        return self.law.log_density(z)
+
+
+def test_a_published_integer_without_a_probability_is_no_small_loss() -> None:
+    mechanism = made(PolynomialNoise)
+    object.__setattr__(mechanism, "law", _NoChance(mechanism.law, (1e5, 2e5), math.nan))
+    verdict = verify(mechanism, neighbours=FEW)
+    assert verdict.drawn != "not as stated" and verdict.worst_loss < 2.1
+    assert verdict.worst_rounded_loss == math.inf and verdict.outcome == "VIOLATED"
+
+
 def _exact(self: Any, count: Any, largest: Any, source: Any) -> Any:
     return count.copy()
 
@@ -246,6 +261,21 @@ def test_draws_are_seen_that_are_dependent_or_depend_on_others(
         return count + found.reshape(np.shape(count))
 
     monkeypatch.setattr(kind, "draw", draw)
+    assert compared(mechanism) == "not as stated"
+
+
+class _TooMuch(_Damaged):
+    """A law that states more than there is, where hardly anybody draws."""
+
+    def probability(self, j: Any, scale: Any) -> Any:
+        return self.law.probability(j, scale) + 0.5 * (np.asarray(j) == np.max(j))
+
+
+def test_probabilities_that_add_up_to_more_than_one_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism, honest, draw = made(PolynomialNoise), made(PolynomialNoise), PolynomialNoise.draw
+    monkeypatch.setattr(PolynomialNoise, "draw", lambda self, *asked: draw(honest, *asked))
+    assert compared(mechanism) == "as stated"
+    object.__setattr__(mechanism, "law", _TooMuch(mechanism.law, (0.0, 0.0), 0.0))
     assert compared(mechanism) == "not as stated"
 
 
@@ -348,6 +378,38 @@ def test_numbers_of_other_classes_are_not_proved(where: str) -> None:
     else:
         object.__setattr__(law, "p", _TwoFacedDouble(400.0))
     assert not complete(replace(chosen(), unit=unit, law=law))
+
+
+CLOSED = {"joint-rings", "weak-joint", "weak-unions", "ladder", "two-sizes", "log-laplace", NoisySizes.name}
+"""Their argument knows the constants that they have, and no others."""
+
+
+@every
+def test_a_class_from_outside_chooses_constants_for_some_noise_alone(kind: type[Any]) -> None:
+    assert (family_of(type("Theirs", (kind,), {"__slots__": ()})) is None) == (kind.name in CLOSED)
+
+
+@every
+def test_noise_for_one_worker_more_is_not_complete_for_an_exchange_of_two(kind: type[Any]) -> None:
+    """A step of one worker may cost all of epsilon; and the delta of two steps is more than that of one."""
+    mechanism = made(kind)
+    assert complete(mechanism)
+    assert not complete(replace(mechanism, unit=dc.Establishments("0.1", substitution=True)))
+
+
+def test_the_delta_of_an_exchange_is_that_of_two_steps() -> None:
+    unit = dc.Establishments("0.1", substitution=True)
+    mechanism = calibrate("smooth-laplace", unit=unit, epsilon=1, delta="0.01")
+    one = verify(mechanism, neighbours=neighbouring_cells(unit, largest=21)).worst_delta
+    assert complete(replace(mechanism, loss=Approximate(1, 1.001 * one)))
+    assert not complete(replace(mechanism, loss=Approximate(1, 0.999 * one)))
+
+
+def test_one_worker_who_adds_more_than_the_floor_moves_the_centre_further() -> None:
+    mechanism = chosen()
+    assert (
+        complete(mechanism) and not complete(replace(mechanism, floor=0.5)) and not complete(replace(mechanism, step=2))
+    )
 
 
 def test_our_names_say_nothing_about_other_classes() -> None:

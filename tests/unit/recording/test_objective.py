@@ -138,3 +138,23 @@ def test_public_columns_need_no_noise(record, amount) -> None:
     assert paid / 5 <= worst <= paid, "a tenth pays for both sums, a fifth of it for the missing response"
     assert all(other.public.std_error == trial.public.std_error for other in others)
     assert np.isfinite(trial.public.low).all()
+
+
+def test_a_far_row_whose_response_goes_missing_loses_what_both_sums_cost(record, amount) -> None:
+    """At far coefficients it pulls with all that a row can: the sum of pulls and the number of missing move by one."""
+
+    def release(last: float) -> Any:
+        def door() -> tuple[Any, Any]:
+            account = Account.open(None, dataset="rows", unit=Rows(LOWER, UPPER, "y"), budget=Pure(2))
+            ask = {"bounds": (LOWER, UPPER), "norm": 2, "penalty": 5.0, "epsilon": 2, "public": ["x"]}
+            data = {"x": np.linspace(-1, 1, 400), "y": np.append(np.zeros(399), last)}
+            done = objective_perturbation("y ~ x", data, account=account, **ask)
+            return done.value, done.entry.loss
+
+        return door
+
+    trial = record(release(0.0))
+    script = [np.rint(np.array([1000.0, 0.0]) * trial.draws[0].scale), np.zeros(2)]
+    here, there = (record(release(last), script=script) for last in (0.0, np.nan))
+    paid = float(amount(trial.charged)) / 10
+    assert moved(here.draws[2], there.draws[2]) == pytest.approx(paid, rel=0.01)

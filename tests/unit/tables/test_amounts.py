@@ -219,6 +219,20 @@ def test_a_cap_is_met_and_one_more_is_refused(jobs_of_it: int | None, number: ty
             dc.read_jobs(given, schema=declared)
 
 
+@pytest.mark.parametrize("beyond", ["refuse", "clip"])
+@pytest.mark.parametrize(("amount", "what"), [(-0.3, "source"), (-1e-9, "source"), (CAP + 0.3, "magnitudes.payroll")])
+def test_amounts_just_beyond_an_end_are_not_rounded_to_it(amount: float, what: str, beyond: str) -> None:
+    """But where they are cut to it."""
+    declared = Schema([], {}, magnitudes={"payroll": {"cap": CAP, "beyond": beyond}})
+    table = {"workplace": [1, 2], "worker": [1, 2], "payroll": [amount, 5.0]}
+    if amount > CAP and beyond == "clip":
+        query = dc.Session(dc.read_jobs(table, schema=declared), unit=ALPHA, budget=9).sum("payroll")
+        assert query.statistics(query.prepare(epsilon=1)).counts.sum() == CAP + 5
+        return
+    with pytest.raises(DataError, check=about(what)):
+        dc.read_jobs(table, schema=declared)
+
+
 def test_amounts_above_the_cap_are_cut_where_that_is_declared() -> None:
     table = rows() | {"payroll": [10**12, *rows()["payroll"][1:].tolist()]}
     found = dc.read_jobs(table, schema=schema(beyond="clip"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import polars as pl
 import pytest
 
 import discreet as dc
@@ -62,3 +63,12 @@ def test_jobs_of_a_quarter_are_no_public_list_for_other_units() -> None:
     session = dc.Session(histories(alone=True).at("q2"), unit=dc.Workers(), budget=1)
     with pytest.raises(DataError):
         session.count(by="county").release(epsilon=1)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_quarters_that_were_declared_as_numbers_are_their_codes(engine: str) -> None:
+    rows = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "quarter": [1, 2, 2], "county": ["a", "a", "b"]}
+    data = rows if engine == "duckdb" else pl.LazyFrame(rows)
+    found = dc.read_histories(data, quarters=[1, 2, 3], schema=dc.Schema(["county"], {}))
+    counts = {each: cell_statistics(found.at(each), workplace_by=["county"]).counts[:, 0].tolist() for each in (1, "2")}
+    assert counts == {1: [1, 0], "2": [1, 1]} and found.quarters_without_rows() == [3]

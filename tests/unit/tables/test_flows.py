@@ -363,6 +363,8 @@ def test_rows_that_no_quarter_can_have_are_refused() -> None:
         opened(moved)
     with pytest.raises(DataError, check=about("quarters")):
         read_histories({"worker": [1]}, quarters=[], schema=SCHEMA)
+    with pytest.raises(DataError, check=about("quarters")):
+        read_histories({"worker": [1]}, quarters=["2024Q1", "2024-Q1", "2024Q2"], schema=SCHEMA)  # one of them twice
     with pytest.raises(DataError, check=about("time")):
         read_histories({"worker": [1]}, quarters=QUARTERS, schema=SCHEMA, time="county")
     with pytest.raises(DataError, check=about("schema")):

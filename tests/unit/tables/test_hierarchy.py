@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
@@ -199,6 +201,18 @@ def test_parents_are_looked_up_in_a_file(tmp_path: Path) -> None:
     file.write_text("naics6,field\n111110,goods\n")
     with pytest.raises(DataError, check=about("hierarchy.industry")):
         dc.read_jobs(rows(), schema=declared)
+
+
+def test_a_lookup_of_numbers_gives_their_spelling(tmp_path: Path) -> None:
+    file = tmp_path / "codes.parquet"
+    codes = sorted({int(code) for code in rows()["naics6"].tolist()})
+    pq.write_table(pa.table({"naics6": codes, "sector": [1 + (code > 500_000) for code in codes]}), file)
+    declared = schema(industry={"levels": ["naics6", "sector"], "lookup": str(file)}, place=["county", "state"])
+    found = dc.Session(dc.read_jobs(rows(), schema=declared), unit=dc.Establishments("0.1"), budget=9, seed=1)
+    fine, coarse = found.marginals(["naics6"], ["sector"], measure="finest").release(epsilon=1)
+    assert fine.keys["naics6"].to_pylist() == [str(code) for code in codes]
+    drawn = found.count("sector").release(epsilon=1, mechanism="polynomial")
+    assert coarse.keys["sector"].to_pylist() == drawn.keys["sector"].to_pylist() == ["1", "2"]
 
 
 @pytest.mark.parametrize("odd", ["1111", "11111199", "111111 ", ""])

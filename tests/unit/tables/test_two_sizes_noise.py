@@ -270,7 +270,9 @@ def test_noise_without_the_second_size_is_refused(one: TwoSizesNoise) -> None:
         one.draw(np.zeros(3, dtype=np.int64), np.full(3, 100), SeededSource(0))
 
 
-@pytest.mark.parametrize("harm", ["cut", "weight", "row", "ring", "lean", "swapped", "another", "epsilon"])
+@pytest.mark.parametrize(
+    "harm", ["cut", "weight", "row", "ring", "other ring", "lean", "swapped", "another", "epsilon"]
+)
 def test_damaged_rows_are_refused(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each harm leaves rows that add up to one, but for a file that was cut."""
     law = calibrate("two-sizes", unit=Establishments("0.2"), epsilon=4).rows[0]
@@ -282,6 +284,9 @@ def test_damaged_rows_are_refused(harm: str, tmp_path: Path, monkeypatch: pytest
     elif harm == "ring":
         weights[0, 0] += 1  # within epsilon, and no longer the rings that the proof is for
         weights[0, 1] -= 1
+    elif harm == "other ring":
+        weights[1, -1] += 1
+        weights[1, -2] -= 1
     elif harm == "lean":
         weights[2, middle:-1] = weights[2, middle:-1][::-1].copy()
     elif harm == "swapped":

@@ -164,7 +164,7 @@ class FitErrors:
             design = (
                 "Columns are public"
                 if self.public
-                else ("Supposed: columns of numbers spread evenly within the norm, levels equally frequent")
+                else ("Assumed: columns of numbers spread evenly within the norm, levels equally frequent")
             )
             lines.append(f"{design}; residuals of {100 * RESIDUAL:.0f} % of the response's range.")
             if not self.public:

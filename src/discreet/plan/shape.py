@@ -184,7 +184,7 @@ class Movement(_Release, ABC):
 
     @property
     def asked(self) -> str:
-        return f"{', '.join(map(str, self.when))} by {', '.join(self.by) or 'nothing'}"
+        return f"{', '.join(map(str, self.when))} by {', '.join(self.by) or 'no attribute'}"
 
 
 class Flows(Movement):

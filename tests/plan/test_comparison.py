@@ -148,7 +148,7 @@ def test_sums_by_kinds_and_of_few_or_huge_cells(session: dc.Session) -> None:
     assert "too large" in compare(released(np.full((100, 3), 10**15), 3), query, ready)
     assert "only some workers" in compare(table, paid.sum("pay", "place", where={"sex": "k0"}), ready).lower()
     page = " ".join(block.text for block in one_comparison("pay", found, level=3) if isinstance(block, Prose))
-    assert "The true sums are confidential" in page and "What is supposed" in page and "a quarter" in page
+    assert "The true sums are confidential" in page and "What is assumed" in page and "a quarter" in page
 
 
 def test_noise_of_unions_is_compared_too(session: dc.Session) -> None:

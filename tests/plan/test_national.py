@@ -122,7 +122,7 @@ def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path
     assert shown.startswith("Note: payroll, by naics6, county, ownership: ") and "below zero" in shown.splitlines()[0]
     done = run(plan)
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "not compared with noise infusion" not in page and "What is supposed" in page
+    assert "not compared with noise infusion" not in page and "What is assumed" in page
     drawn = pq.read_table(next((tmp_path / "out" / "payroll").glob("1-*")) / "research.parquet")["sum"].to_numpy()
     assert f"{100 * (drawn < 0).mean():.0f} % of sums were drawn below zero" in page.replace("\u202f", " ")
     assert assert_adds_up(tmp_path / "out" / "employment", "count") > 5_000

@@ -156,7 +156,7 @@ def test_a_rule_holds_in_the_report_of_flows_and_changes(kind: str, tmp_path: Pa
     basic = pq.read_table(tmp_path / "out" / "moved" / "basic.parquet").to_pandas()
     assert_rates_are_inside(done, pq.read_table(tmp_path / "out" / "moved" / "research.parquet"))
     report = (tmp_path / "out" / "report.html").read_text()
-    assert "Numbers of moved are multiples of 10" in report and "leaves out numbers below 60" in report
+    assert "Numbers of moved are rounded to multiples of 10" in report and "leaves out numbers below 60" in report
     number, flag, caption = {
         "flows": ("jcr", "creation_quality", "Job creation rate"),
         "changes": ("change", "change_quality", "Changes with intervals"),
@@ -202,7 +202,7 @@ def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path:
     plan.write_text(SUMS)
     done = run(plan)
     report = (tmp_path / "out" / "report.html").read_text()
-    assert "Numbers of paid are multiples of 100" in report
+    assert "Numbers of paid are rounded to multiples of 100" in report
     for place, caption in (("1-county", "Pay by county"), ("2-state", "Pay by state"), ("3-total", "Pay in all")):
         table = pq.read_table(tmp_path / "out" / "paid" / place / "basic.parquet").to_pandas()
         shown = rows_of(report, caption)

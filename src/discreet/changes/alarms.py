@@ -38,7 +38,7 @@ LONGEST = 100
 """Cases that are picked if alarms must not repeat each other, so that other capacities can be shown too."""
 
 BARELY = 1.5
-"""Right alarms on a list, in multiples of what a list by lot would have, below which scores are barely better."""
+"""Right alarms on a list, in multiples of what a random list would have, below which scores are barely better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Alarms:
 
     @property
     def lift(self) -> float:
-        """Right alarms on past lists in multiples of what lists by lot would have had; NaN without lists."""
+        """Right alarms on past lists in multiples of what lists drawn at random would have had; NaN without lists."""
         size = sum(len(each.flagged) for each in self.lists)
         return sum(each.right for each in self.lists) / (size * self.past_share) if size else float("nan")
 

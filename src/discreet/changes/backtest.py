@@ -99,7 +99,7 @@ class Backtest(Result):
             f"{sum(row['flagged'] for row in self.rows)} alarms were right ({100 * ours:.1f} %), {expected:.1f} were "
             "expected. "
             f"Lists of the same size by the naive forecast: {100 * naive:.1f} %, by the last change: "
-            f"{100 * last:.1f} %, by lot: "
+            f"{100 * last:.1f} %, at random: "
             f"{100 * lot:.1f} %. Right alarms lay within their {100 * LEVEL:.0f} % limits in {100 * self.within:.0f} "
             "% of periods."
             f"{self._unknown}"

@@ -54,7 +54,7 @@ class ExceptionReport(Result):
     details : of each series on the list: its recent values, the reason, its rank a period before, its alarms so far.
     right : limits of the number of right alarms on the list, in 9 of 10 periods.
     history : the lists that the same rule would have made in past periods.
-    lift : right alarms on past lists in multiples of what lists by lot would have had.
+    lift : right alarms on past lists in multiples of what lists drawn at random would have had.
     set_aside : the series that are not ranked, and why.
     gaps : the ranked series that lack periods, which, and what was done.
     choices : what other costs or capacities would flag.
@@ -174,7 +174,7 @@ class ExceptionReport(Result):
             )
         if not np.isfinite(self.lift):
             return " there was no list"
-        return f" such lists had {self.lift:.1f} times as many right alarms as lists by lot"
+        return f" such lists had {self.lift:.1f} times as many right alarms as lists drawn at random"
 
     @property
     def repeated(self) -> list[dict[str, Any]]:

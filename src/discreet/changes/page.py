@@ -293,7 +293,7 @@ def _roc_with_point(found: ExceptionReport) -> Any:
 
 def backtest_page(found: Backtest) -> Page:
     """A backtest for people."""
-    rankings = {"right": "this report", "naive": "naive forecast", "last_change": "last change", "by_lot": "by lot"}
+    rankings = {"right": "this report", "naive": "naive forecast", "last_change": "last change", "by_lot": "at random"}
     return Page(
         "What the lists would have been worth",
         [

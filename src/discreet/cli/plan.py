@@ -256,7 +256,7 @@ def _print_check(found: PlanCheck) -> None:
         if not known.tables:
             costs.add_row(name, cost, known.state, escape(asked.asked), asked.kind, "")
         for i, table in enumerate(known.tables, start=1):
-            by = escape(", ".join(table.by) or "nothing")
+            by = escape(", ".join(table.by) or "no attribute")
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             if table.magnitude is not None:
@@ -309,7 +309,7 @@ def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
             continue
         table = Table(
             f"{beside.number} there", "cells", "our expected error", "theirs", title_justify="left",
-            title=escape(f"{known.name} beside {beside.title}, by {', '.join(beside.by) or 'nothing'}"),
+            title=escape(f"{known.name} beside {beside.title}, by {', '.join(beside.by) or 'no attribute'}"),
         )  # fmt: skip
         for low, cells, mean, error, bound in beside.by_size:
             theirs = "unknown" if beside.off is None else f"at most about {told(beside.off * mean)}"

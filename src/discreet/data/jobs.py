@@ -76,9 +76,19 @@ ANY_NUMBER = (
     "worker together"
 )
 SEVERAL_JOBS = (
+    "A worker may have jobs at up to {0} establishments: all of them together count as {0} such changes, and are "
+    "protected by {0} times the epsilon"
+)
+_FIRST_SEVERAL_JOBS = (
     "A worker may have jobs at up to {0} establishments: about all of them together as much may be told as about {0} "
     "such changes, {0} times the epsilon"
 )
+
+
+def first_limit(note: str) -> str:
+    """A note of `Jobs.limits` in the words of the first bundles."""
+    most = note.removeprefix("A worker may have jobs at up to ").partition(" ")[0]
+    return _FIRST_SEVERAL_JOBS.format(most) if note == SEVERAL_JOBS.format(most) else note
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

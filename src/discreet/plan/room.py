@@ -47,7 +47,7 @@ def room_notes(
         return
     for request in requests:
         for query in request.queries if isinstance(request, CountRequest) else ():
-            most, by = memory // (HELD * bytes_of(query)), ", ".join(query.by) or "nothing"
+            most, by = memory // (HELD * bytes_of(query)), ", ".join(query.by) or "no attribute"
             sizes = public[request.source.name]
             cells = None if sizes is None else sizes.jobs(query)
             if cells is None:

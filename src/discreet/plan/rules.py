@@ -96,7 +96,9 @@ def told(name: str, rule: Suppress | None, *, gone: tuple[int, int], round_to: i
     drawn = " The research form has every number as it was drawn." * research
     found = []
     if round_to > 1:
-        found.append(f"Numbers of {name} are multiples of {round_to:,}; their intervals are rounded outwards.{drawn}")
+        found.append(
+            f"Numbers of {name} are rounded to multiples of {round_to:,}, and their intervals outwards.{drawn}"
+        )
     if rule is not None:
         found.append(
             f"By a rule of the agency the basic form of {name} leaves out numbers {left_out(**rule.model_dump())}: "

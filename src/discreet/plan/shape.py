@@ -112,7 +112,7 @@ class _Tables(_Release):
     scale_share: Amount = Field(Fraction(0), description="The part of epsilon that makes intervals narrow: 0.1.")
     non_negative: StrictBool = Field(True, description="Whether the basic form shows negative counts as 0.")
     round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
-        None, description="The basic form's counts are multiples of this: 5, or 1 where tables add up."
+        None, description="The basic form's counts are rounded to multiples of this: 5, or 1 where tables add up."
     )
     suppress: Suppress | None = Field(
         None, description="A rule of the agency: what the basic form leaves out, { below = 10 }."
@@ -170,7 +170,7 @@ class Movement(_Release, ABC):
     level: Probability = Field(Fraction(19, 20), description="Probability that an interval holds the true number.")
     scale_share: Amount = Field(Fraction(0), description="The part of epsilon that makes intervals narrow: 0.1.")
     round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
-        1, description="The basic form's whole numbers are multiples of this; only with 1 do they add up in it."
+        1, description="The basic form's whole numbers are rounded to multiples of this. Only with 1 do they add up."
     )
     suppress: Suppress | None = Field(
         None, description="A rule of the agency: what the basic form leaves out, { quality = ['mostly noise'] }."
@@ -184,7 +184,7 @@ class Movement(_Release, ABC):
 
     @property
     def asked(self) -> str:
-        return f"{', '.join(map(str, self.when))} by {', '.join(self.by) or 'nothing'}"
+        return f"{', '.join(map(str, self.when))} by {', '.join(self.by) or 'no attribute'}"
 
 
 class Flows(Movement):

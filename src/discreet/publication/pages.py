@@ -255,7 +255,7 @@ def _method(releases: Sequence[ReleaseFolder], found: Mapping[str, Identificatio
     for release in releases:
         listed: Sequence[Mapping[str, Any]] = release.about["parameters"].get("tables", ()) or ({},)
         for table in listed:
-            by = ", ".join(table.get("by", ())) or "nothing"
+            by = ", ".join(table.get("by", ())) or "no attribute"
             rows.append(
                 (release.name, by, table.get("mechanism"), ", ".join(f"{k} {v}" for k, v in _loss(table, release)))
             )

@@ -90,7 +90,7 @@ def rules_of(parameters: Mapping[str, Any], form: str) -> list[str]:
     if form != "basic":
         return []
     to, rule = int(parameters.get("round_to") or 1), parameters.get("suppress")
-    told = [f"Numbers are multiples of {to:,}; their intervals are rounded outwards."] * (to > 1)
+    told = [f"Numbers are rounded to multiples of {to:,}, and their intervals outwards."] * (to > 1)
     return told + ([] if rule is None else [f"By a rule of the agency numbers {left_out(**rule)} are left out."])
 
 

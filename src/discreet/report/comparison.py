@@ -83,7 +83,7 @@ def one(label: str, found: SimulatedErrors, *, level: int) -> Iterator[Block]:
         f"mechanism and noise infusion (factors 5 to 15{PERCENT} off 1{replaced}, no guarantee) were applied to them."
     )
     if found.magnitude is not None:
-        yield Prose(f"**What is supposed.** {_supposed(found)}")
+        yield Prose(f"**What is assumed.** {_supposed(found)}")
     ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(
         f"**Result.** The mean absolute error is {told(found.whole.ours)}, that of noise infusion "

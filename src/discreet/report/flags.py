@@ -12,7 +12,7 @@ BAND = (
     "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
 )
 LIMITS = {
-    "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise. "
+    "model": "Standard errors of a model include the noise. They assume that the model is right, as without noise. "
     f"{HOLD}",
     "lags": f"{UNSTEADY[0].upper()}{UNSTEADY[1:]}.",
     "probability": BAND,

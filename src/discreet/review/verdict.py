@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from discreet.archive.findings import Finding, RefutedError, UncheckedError
 from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
+from discreet.data.jobs import first_limit
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import Anchor
 from discreet.ledger.draws import DrawNumber, current
@@ -262,6 +263,8 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
     if isinstance(request, CountRequest | FlowRequest):
         rebuilt = request.guarantee
+        first = tuple(map(first_limit, rebuilt.notes))
+        rebuilt = replace(rebuilt, notes=first) if claim["notes"] == list(first) else rebuilt
     weaker = rebuilt.basis
     if claim["basis"] == "proved" and not is_proved(weaker) and "basis" not in charge.payload["details"]:
         rebuilt = replace(rebuilt, basis="proved")  # as it was paid for

@@ -39,7 +39,7 @@ SUPPOSED = {
     kinds.UNEVEN: f"{ONE_VARIANCE}, as by lme4",
     kinds.SLOPES: f"{ONE_SLOPE}, as by lme4",
     "a curve taken for a line": A_LINE,
-    "effects that go with sizes": "effects are supposed not to go with sizes, as by lme4",
+    "effects that go with sizes": "effects are assumed not to go with sizes, as by lme4",
 }
 OF_ALL = ("effects that go with sizes", kinds.SLOPES)  # kinds that matter for the intercept too
 PLAIN = ("wald", "satterthwaite", "residual")

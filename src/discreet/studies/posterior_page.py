@@ -152,7 +152,7 @@ def said_before(row: Mapping[str, Any]) -> str:
     """The warnings that are known before answers are paid for; all of them mention that a line is assumed."""
     words = [row[f"{summary}_before"] for summary in SUMMARIES]
     said = [f"{word} ({words.count(word)} of {len(words)})" for word in dict.fromkeys(words) if word]
-    return "; ".join([*said, *(["a line is supposed"] if not row["straight"] else [])])
+    return "; ".join([*said, *(["a straight line is assumed"] if not row["straight"] else [])])
 
 
 def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> Note:
@@ -186,7 +186,7 @@ def _means(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
 
 KINDS = (
     "{sets} data sets of {rows:,} rows for each kind and epsilon, through the calls that users have. A curve is "
-    "no line, which every summary supposes and says before it is paid for; there answers are off, and a note says so."
+    "no line, which every summary assumes and says before it is paid for; there answers are off, and a note says so."
 )
 NOTES = {
     "normality": (

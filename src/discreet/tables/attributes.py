@@ -28,7 +28,7 @@ def spanned(schema: Schema, by: object) -> tuple[str, ...]:
     if unknown or len(set(asked)) < len(asked):
         fault = f"{unknown[0]!r} is not an attribute" if unknown else f"{', '.join(asked)} repeats an attribute"
         raise DataError(
-            f"Counts by {', '.join(asked) or 'nothing'}: {fault}.",
+            f"Counts by {', '.join(asked) or 'no attribute'}: {fault}.",
             f"There are: {', '.join(known)}.",
             "Use those.",
             about="by",

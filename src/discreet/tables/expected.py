@@ -80,7 +80,7 @@ class ByLargest(Mapping[int, float]):
         return len(self.errors)
 
     def __str__(self) -> str:
-        return "; ".join(f"{label} {self.told(size)}" for label, size in spans([self]).items())
+        return "; ".join(f"{label}: {self.told(size)}" for label, size in spans([self]).items())
 
     def told(self, size: int) -> str:
         """The error at a size in words."""

@@ -97,7 +97,7 @@ class MeanRelease(Result):
 
     def __repr__(self) -> str:
         cells, d = self.sums.counts.shape
-        what = f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by) or 'nothing'}"
+        what = f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by) or 'no attribute'}"
         return f"<MeanRelease {what}: {self.guarantee.loss}>"
 
     def __str__(self) -> str:

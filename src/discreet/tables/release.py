@@ -177,7 +177,7 @@ class CountRelease(Result):
     def __repr__(self) -> str:
         cells, d = self.counts.shape
         kind = "counts" if self.magnitude is None else f"sums of {self.magnitude}"
-        return f"<CountRelease {cells:,} x {d} {kind} by {', '.join(self.by) or 'nothing'}: {self.guarantee.loss}>"
+        return f"<CountRelease {cells:,} x {d} {kind} by {', '.join(self.by) or 'no attribute'}: {self.guarantee.loss}>"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.guarantee}"

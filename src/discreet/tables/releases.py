@@ -60,7 +60,7 @@ class CountReleases(Result, tuple[CountRelease, ...]):
         return pa.concat_tables([table.tidy() for table in self])
 
     def __repr__(self) -> str:
-        tables = "; ".join(", ".join(table.by) or "nothing" for table in self)
+        tables = "; ".join(", ".join(table.by) or "no attribute" for table in self)
         return f"<CountReleases of {len(self)} tables by {tables:.100}: {self.guarantee.loss}>"
 
     def __str__(self) -> str:

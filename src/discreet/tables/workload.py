@@ -106,7 +106,7 @@ def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchie
     unknown = next((by for by in asked if by not in sets), None)
     if unknown is not None or not asked:
         raise DataError(
-            f"measure names the table by {', '.join(sorted(unknown or ())) or 'nothing'}, which is not requested.",
+            f"measure names the table by {', '.join(sorted(unknown or ())) or 'no attribute'}, which is not requested.",
             "It lists some of the tables.",
             "Add that table, or leave it out of measure.",
             about="measure",
@@ -183,7 +183,7 @@ class Workload:
             )
 
     def __repr__(self) -> str:
-        tables = "; ".join(", ".join(query.by) or "nothing" for query in self.queries)
+        tables = "; ".join(", ".join(query.by) or "no attribute" for query in self.queries)
         return f"<Workload of {len(self.queries)} tables: {tables}>"
 
     def check(

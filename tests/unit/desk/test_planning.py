@@ -177,7 +177,7 @@ def test_the_same_table_twice_is_warned_about(tmp_path: Any, with_data: Any) -> 
 
 
 BY_HAND = {"source", "replaces", "suppress", "compare", "non_negative", "calibration", "partitions"}
-"""What LIMITATIONS leaves to plans that are written by hand."""
+"""What the page of the desk leaves to plans that are written by hand."""
 
 
 def test_every_field_of_a_release_is_in_its_form(client: Any) -> None:

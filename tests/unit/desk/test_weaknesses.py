@@ -1,4 +1,4 @@
-"""What LIMITATIONS names against tables, models and posterior summaries is on the desk before anything is paid."""
+"""What speaks against tables, models and posterior summaries is on the desk before anything is paid."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_the_page_names_what_is_wrong_and_the_least_that_holds() -> None:
     rows = [
         coverage.row("one", "normal", 1.0, 0.96, 0.01),
         coverage.row("one", "skewed", 1.0, 0.80, 0.01),
-        coverage.row("one", "curved", 1.0, 0.30, 0.01, before="a line is supposed"),
+        coverage.row("one", "curved", 1.0, 0.30, 0.01, before="a straight line is assumed"),
         coverage.row("two", "normal", None, None, 0.0, bias=0.1),
     ]
     study = coverage.of_parts({"a": rows[:3], "b": rows[3:]})

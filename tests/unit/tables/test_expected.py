@@ -264,10 +264,10 @@ def test_errors_are_told_in_three_digits_and_bounds_rounded_up() -> None:
 
 def test_sizes_with_one_error_are_told_together() -> None:
     one, other = ByLargest({1: 0.5, 10: 0.5, 100: 4.0}), ByLargest({1: 2.0, 10: 3.0, 100: 30.0}, frozenset({100}))
-    assert str(one) == "1 to 10 0.5; 100 4"
+    assert str(one) == "1 to 10: 0.5; 100: 4"
     assert spans([one, other]) == {"1": 1, "10": 10, "100": 100}
-    assert str(ByLargest({1: 0.5, 10: 0.5}, frozenset({10}))) == "1 0.5; 10 at most 0.5"
-    assert str(ByLargest({1: 0.5, 10: 0.5}, follows="nothing")) == "any 0.5"
+    assert str(ByLargest({1: 0.5, 10: 0.5}, frozenset({10}))) == "1: 0.5; 10: at most 0.5"
+    assert str(ByLargest({1: 0.5, 10: 0.5}, follows="nothing")) == "any: 0.5"
     assert spans([]) == {}
 
 

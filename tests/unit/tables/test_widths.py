@@ -111,9 +111,9 @@ def test_where_a_tenth_is_too_little_check_says_what_is_enough(table: str) -> No
         **TABLES[table]
     )
     check = query.check(epsilon=1)
-    assert advised(check.expected.tradeoff) == "3/20" and "With 3/20 of epsilon or more" in str(check)
+    assert advised(check.expected.tradeoff) == "3/20" and "With scale_share = 3/20 or more" in str(check)
     assert advised(query.check(epsilon=2).expected.tradeoff) == "1/10"
-    assert advised(query.check(epsilon="0.3").expected.tradeoff) is None and "No part of epsilon" in str(
+    assert advised(query.check(epsilon="0.3").expected.tradeoff) is None and "With any scale_share" in str(
         query.check(epsilon="0.3")
     )
     for share, holds in (("1/10", False), ("3/20", True)):

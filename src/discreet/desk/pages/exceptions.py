@@ -19,7 +19,7 @@ from discreet.pages.sparkline import sparkline
 
 router = APIRouter(include_in_schema=False)
 FILES = {"report.html": "text/html", "list.csv": "text/csv", "results.json": "application/json"}
-RANKINGS = {"right": "this list", "naive": "naive forecast", "last_change": "last change", "by_lot": "by lot"}
+RANKINGS = {"right": "this list", "naive": "naive forecast", "last_change": "last change", "by_lot": "at random"}
 LATER: dict[str, Any] = {
     "warning": "", "right_limits": None, "history": [], "choices": [], "details": [], "gaps": [], "files": {},
 }  # fmt: skip

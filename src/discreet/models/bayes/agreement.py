@@ -124,7 +124,7 @@ def doubt(name: str, tilt: Tilt) -> Doubt | None:
         return Doubt(
             "model in doubt",
             f"model in doubt: do not trust the answer for {name}. Small pieces of the rows say otherwise than larger "
-            f"ones (tilt {tilt.value:.2f}, limit {tilt.limit:.2f}), as with a line fitted to a curve. "
+            f"ones, by {tilt.value:.2f} where chance makes up to {tilt.limit:.2f}, as with a line fitted to a curve. "
             "Add a term for the curve, take logarithms, or ask with fewer `partitions`",
         )
     return None

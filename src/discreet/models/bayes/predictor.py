@@ -164,7 +164,7 @@ class FitErrors:
             design = (
                 "Columns are public"
                 if self.public
-                else ("Supposed: columns of numbers spread evenly within the norm, levels equally frequent")
+                else ("Assumed: columns of numbers spread evenly within the norm, levels equally frequent")
             )
             lines.append(f"{design}; residuals of {100 * RESIDUAL:.0f} % of the response's range.")
             if not self.public:
@@ -193,7 +193,7 @@ class FitErrors:
             as_supposed = f"{error:.3g} with a 95 % interval of about +- {half:.3g}, or none" if seen else "no interval"
             lines.append(
                 f"Expected error of {name}: at least {low:.3g} and at most {high:.3g}, by what the columns hold; as "
-                f"supposed below, {as_supposed}."
+                f"assumed below, {as_supposed}."
             )
         return lines
 

@@ -46,7 +46,7 @@ class Histograms:
     size: Integers
 
     def __repr__(self) -> str:
-        by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
+        by = ", ".join([*self.keys.column_names, *self.worker_by]) or "no attribute"
         return f"Histograms by {by}: {len(self.counts):,} establishments x {len(self.levels)} levels, confidential"
 
     @property

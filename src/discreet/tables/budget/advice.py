@@ -69,7 +69,7 @@ def advice_on(
     for i, found in enumerate(cells):
         if found is None:
             raise DataError(
-                f"No sizes are public for the cells of the table by {', '.join(tables[i]) or 'nothing'}.",
+                f"No sizes are public for the cells of the table by {', '.join(tables[i]) or 'no attribute'}.",
                 Spelled(
                     "Advice rests on them: on a public table with these attributes and `jobs`, or on typical sizes.",
                     plan="Advice rests on them: on a public table with these attributes and `jobs`.",

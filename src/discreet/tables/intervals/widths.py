@@ -156,17 +156,19 @@ def told_widths(
     """Widths, and the effect of a share of epsilon for sizes, in words."""
     more = "as many jobs" if magnitude is None else f"as much {magnitude}"
     told = "; ".join(
-        f"{size:,} {told_width(alone)} alone, {told_width(among)} among {MANY} times {more}"
-        for size, (alone, among) in by_largest.items()
+        f"{size:,}: {told_width(alone)} and {told_width(among)}" for size, (alone, among) in by_largest.items()
     )
     others = "; ".join(
-        f"{trade.share}: error {told_width(trade.error)}, half-width {told_width(trade.alone)} alone, "
-        f"{told_width(trade.among)} among many"
+        f"{trade.share}: error {told_width(trade.error)}, half-widths {told_width(trade.alone)} and "
+        f"{told_width(trade.among)}"
         for trade in trades
     )
     traded = f"\nWith scale_share, where that establishment has {AT} workers: {others}." if len(trades) > 1 else ""
     advice = "".join(f"\n{line}" for line in told_advice(trades))
-    return f"Typical half-width of an interval, by the same size: {told}.{traded}{advice}"
+    return (
+        f"Typical half-width of an interval, by the same size, where it is alone in the cell, and where the cell has "
+        f"{MANY} times {more}: {told}.{traded}{advice}"
+    )
 
 
 def told_advice(trades: Sequence[Trade]) -> tuple[str, ...]:
@@ -176,10 +178,10 @@ def told_advice(trades: Sequence[Trade]) -> tuple[str, ...]:
     share = advised(trades)
     if share is None:
         return (
-            f"No part of epsilon for narrow intervals (scale_share) up to {trades[-1].share} makes mean half-widths "
-            f"among many {MOST_TIMES} errors or less.",
+            f"With any scale_share up to {trades[-1].share}, intervals in cells of many establishments are on average "
+            f"more than {MOST_TIMES} times as wide as if the scale of the noise were public.",
         )
     return (
-        f"With {share} of epsilon or more for narrow intervals (scale_share), the mean half-width in a cell of many "
-        f"establishments is at most {MOST_TIMES} times what the error exceeds as seldom as an interval fails.",
+        f"With scale_share = {share} or more, intervals in cells of many establishments are on average at most "
+        f"{MOST_TIMES} times as wide as if the scale of the noise were public.",
     )

@@ -136,7 +136,7 @@ class ChangeRelease(MovementRelease):
         ]
 
     def __repr__(self) -> str:
-        by = ", ".join(self.keys.column_names) or "nothing"
+        by = ", ".join(self.keys.column_names) or "no attribute"
         cells = f"{len(self.levels):,} cells by {by}"
         return f"<ChangeRelease of {len(self.quarters)} quarters in {cells}: {self.guarantee.loss}>"
 
@@ -264,7 +264,7 @@ class ChangeQuery(MovementQuery[ChangeRelease]):
         return PreparedChanges(self.quarters, self.by, sizes, level, guarantee, details, noise)
 
     def __repr__(self) -> str:
-        return f"Changes of {len(self.quarters)} quarters by {', '.join(self.by) or 'nothing'}, not released"
+        return f"Changes of {len(self.quarters)} quarters by {', '.join(self.by) or 'no attribute'}, not released"
 
 
 def statistics(histories: Histories, quarters: Sequence[Label], by: Sequence[str]) -> ChangeCells:

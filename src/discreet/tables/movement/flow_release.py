@@ -84,7 +84,7 @@ class FlowRelease(MovementRelease):
         return [*flows, *rates]
 
     def __repr__(self) -> str:
-        by = ", ".join(self.keys.column_names) or "nothing"
+        by = ", ".join(self.keys.column_names) or "no attribute"
         return f"<FlowRelease of {self.quarter} in {len(self.vectors):,} cells by {by}: {self.guarantee.loss}>"
 
 

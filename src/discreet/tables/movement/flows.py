@@ -162,7 +162,7 @@ class FlowQuery(MovementQuery[FlowRelease]):
         return PreparedFlows(self.quarters, self.by, sizes, level, guarantee, details, noise)
 
     def __repr__(self) -> str:
-        return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'nothing'}, not released"
+        return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'no attribute'}, not released"
 
 
 def span(quarters: Sequence[Label]) -> str:

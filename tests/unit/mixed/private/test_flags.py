@@ -188,7 +188,7 @@ def test_standard_errors_say_where_they_suppose_equal_variances() -> None:
         for e in (1, 100)
     ]
     said = [[note for note in fit.notes if "one variance" in note] for fit in fits]
-    assert not said[0] and len(said[1]) == 1 and "standard errors of x one variance is supposed" in said[1][0]
+    assert not said[0] and len(said[1]) == 1 and "standard errors of x one variance is assumed" in said[1][0]
 
 
 @pytest.mark.parametrize("method", ["moments", "strict", "paper"])

@@ -238,7 +238,7 @@ def test_what_noise_hides_is_told_before_it_is_paid_and_flagged_after() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         told = [str(release_mixed.check(FORMULA, columns, epsilon=40, **ASK)) for columns in (data, blind)]
-    assert told[0] == told[1] and "lag(y, 1): " in told[0] and "supposed to vary as residuals do" in told[0]
+    assert told[0] == told[1] and "lag(y, 1): " in told[0] and "assumed to vary as residuals do" in told[0]
     with pytest.warns(MixedWarning):
         hidden = release_mixed(FORMULA, data, epsilon=0.2, seed=1, **ASK)
     flags = {row["term"]: row["flag"] for row in hidden.published().to_pylist()}

@@ -71,5 +71,5 @@ def test_a_slope_with_little_sampling_in_its_error_says_what_variance_it_suppose
     data = {"y": np.full(len(g), 0.5), "x": x, "g": g}
     check = release_mixed.check(FORMULA, data, public=["x", "g"], **ASKED)
     [note] = [note for note in check.expected.notes if ONE_VARIANCE in stated([note])]
-    assert "standard errors of (Intercept), x one variance is supposed" in note
+    assert "standard errors of (Intercept), x one variance is assumed" in note
     assert float(re.findall(r"x ([0-9.]+)\.", note)[0]) > 2

@@ -197,7 +197,7 @@ def lag_errors(nothing: LagSums, public: PublicDesign, request: ModelRequest) ->
         noise=(*known.noise, *noise.tolist()),
         bound=(least,) * len(known.names) + (most,) * len(names),
         groups=tuple(replace(each, bound=least) for each in known.groups),
-        assumed=f"{known.assumed} For lags it is the widest there can be, and they are supposed to vary as residuals "
+        assumed=f"{known.assumed} For lags it is the widest there can be, and they are assumed to vary as residuals "
         "do, beside what the rest of the model explains. Errors of the rest are those at known lags. A lag's error "
         "moves it too, by an amount that no public number tells: for a mean response of m, the intercept by m times as "
         "much.",

@@ -103,7 +103,7 @@ def summary(fit: PrivateFit) -> str:
     lines = [f"Private {kind} (method {fit.method}{law})", f"Formula: {fit.formula}"]
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
     said = {flag.note for flag in fit.flags}
-    lines += [f"Supposed: {note}" for note in fit.notes if isinstance(note, CaveatNote) and note not in said]
+    lines += [f"Assumed: {note}" for note in fit.notes if isinstance(note, CaveatNote) and note not in said]
     lines += [] if not case_of(fit.family, ON_A_SCALE) else [f"Dispersion: {fit.sigma2:.5g}"]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]

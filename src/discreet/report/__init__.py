@@ -25,4 +25,5 @@ ranked      estimates with intervals as a table that is its own chart
 release     the report on a release
 requirements  the Tables paper's requirements by scheme, as a page
 shown       a published table as its readers see it
+study       numbers for machines, a page for people, and one directory that holds both
 """

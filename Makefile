@@ -14,20 +14,20 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; set PYTHON=python3.x")'
 	@$(PYTHON) -m venv $(VENV)
 
-# $(call install,WHAT): with uv where it is present, with pip otherwise.
+# $(call install,WHAT): with uv where it is present, with pip otherwise; the papers' experiments beside it.
 define install
 	@if command -v uv >/dev/null 2>&1; then \
-	  uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '$(1)'; \
+	  uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '$(1)' --editable ./papers; \
 	else \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)' --editable ./papers; \
 	fi
 	@touch $@
 endef
 
-$(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+$(READY): pyproject.toml papers/pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(call install,.[all])
 
-$(TOOLS): pyproject.toml constraints.txt | $(VENV)/bin/python
+$(TOOLS): pyproject.toml papers/pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(call install,.[dev])
 
 demo: $(READY)

@@ -18,8 +18,8 @@ import numpy as np
 from bench.comparison import Comparison
 from discreet.noise.source import SystemSource
 from discreet.privacy.units import Establishments
-from discreet.studies.limits import GROWTHS, count_rows, kind_rows
 from discreet.tables.calibration import calibrate
+from discreet_papers.limits import GROWTHS, count_rows, kind_rows
 
 ALPHA, EPSILONS, KINDS = "0.1", ("1", "2", "4"), 8
 PARTS = 8  # cells of the programmes in proportion

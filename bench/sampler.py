@@ -60,7 +60,7 @@ from discreet.data.jobs import read_jobs
 from discreet.noise.source import SystemSource
 from discreet.privacy.units import Establishments
 from discreet.simulate import lodes
-from discreet.studies.lodes import WORKER_BY, WORKPLACE_BY
+from discreet_papers.lodes import WORKER_BY, WORKPLACE_BY
 from discreet.tables.calibration import calibrate
 from discreet.tables.baseline.establishments import histograms
 draws, found = int(sys.argv[1]), {}

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from source_files import source_files
+
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "LIMITATIONS"))]
 OTHERS = {"C", "I", "VarCorr", "anova", "bs", "confint", "contest1D", "exp", "fixef", "hatvalues", "lag", "lmer"}
@@ -54,7 +56,7 @@ def _of_class(node: ast.ClassDef) -> Signature:
 def definitions() -> dict[str, list[Signature]]:
     """Every function, method and class of the package by name."""
     found: dict[str, list[Signature]] = {}
-    for path in (ROOT / "src").rglob("*.py"):
+    for _, path in source_files():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found.setdefault(node.name, []).append(_of_function(node))

@@ -100,7 +100,7 @@ def state_of(files: list[Path]) -> str:
     """A digest of source and tests: an answer holds for as long as it does."""
     digest = hashlib.sha256()
     for path in files:
-        if path.parts[0] in ("src", "tests") and path.parent != Path("tests/mutants"):
+        if path.parts[0] in ("src", "papers", "tests") and path.parent != Path("tests/mutants"):
             digest.update(str(path).encode() + b"\0" + (ROOT / path).read_bytes())
     return digest.hexdigest()
 

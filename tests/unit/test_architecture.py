@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -18,9 +19,10 @@ import discreet
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
+from source_files import PACKAGE as SOURCE
+from source_files import PAPERS, source_files
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "discreet"
 
 ROOMS = {"words", "data", "models"}
 """Rooms whose modules have places of their own."""
@@ -50,10 +52,11 @@ LAYERS = [
     {"plan", "publication", "synthetic"},
     {"review"},
     {"changes"},
-    {"studies", "demo"},
+    {"demo"},
     {"desk"},
     {"cli"},
     {"__main__"},
+    {"discreet_papers"},
 ]
 WINGS = {
     "changes": {"arrays", "chart", "data", "pages", "results", "roc", "words"},
@@ -69,50 +72,77 @@ SIDEWAYS: set[tuple[str, str]] = set()
 
 
 @cache
-def modules() -> list[tuple[str, Path, ast.Module]]:
-    """Every module with its place, its file and what it says; a room's own map has no place."""
+def modules() -> list[tuple[str, str, ast.Module]]:
+    """Of both projects: room, place, tree; the map of a room whose modules have places of their own has none."""
     return [
-        (place(path.relative_to(SOURCE).with_suffix("").parts), path, ast.parse(path.read_text(encoding="utf-8")))
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.parent.name not in ROOMS or path.name != "__init__.py"
+        (room_of(tuple(place.removesuffix(".py").split("/"))), place, ast.parse(path.read_text(encoding="utf-8")))
+        for place, path in source_files()
+        if place.removesuffix("/__init__.py") not in ROOMS
     ]
 
 
-def place(parts: tuple[str, ...]) -> str:
+def room_of(parts: tuple[str, ...]) -> str:
     """Where a module stands in the house: a room, or a part of one."""
     return "/".join(parts[:2]) if parts[0] in ROOMS else parts[0]
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("discreet"):
-            parts = tuple(node.module.split("."))[1:]
-            yield from ((*parts, alias.name) for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [(*node.module.split("."), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (tuple(a.name.split("."))[1:] for a in node.names if a.name.startswith("discreet."))
+            names = [tuple(alias.name.split(".")) for alias in node.names]
+        else:
+            continue
+        for top, *below in names:
+            if top == PAPERS.name:
+                yield (top, *below)
+            elif top == "discreet" and below:
+                yield tuple(below)
 
 
 def test_imports_point_one_way() -> None:
     level = {name: i for i, layer in enumerate(LAYERS) for name in layer}
     wrong = []
-    for package, path, tree in modules():
+    for package, place, tree in modules():
         if package == "__init__":
             continue
         assert package in level, f"{package} has no place in the architecture: add it to LAYERS and ARCHITECTURE.md"
         for target in imported(tree):
-            there = place(target)
+            there = room_of(target)
             if there not in level or there == package:
                 continue
             if level[there] >= level[package] and (package, there) not in SIDEWAYS:
-                wrong.append(f"{path.relative_to(SOURCE)} imports {'.'.join(target)}")
+                wrong.append(f"{place} imports {'.'.join(target)}")
     assert not wrong, wrong
+
+
+def test_the_papers_stand_outside_and_the_package_works_without_them() -> None:
+    """Nothing of the package names a module of theirs, neither do its tests; and theirs use no screen but a bar."""
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if ROOT / "tests" / "papers" not in path.parents]
+    package = [path for path in SOURCE.rglob("*") if path.suffix in (".py", ".html", ".js", ".toml", ".json")]
+    assert len(tests) > 300 and len(package) > 500
+    using = re.compile(r"^ *(from|import) discreet_papers|import_module\(.discreet_papers", re.MULTILINE)
+    named = [path for path in tests if using.search(path.read_text(encoding="utf-8"))]
+    named += [path for path in package if "discreet_papers" in path.read_text(encoding="utf-8")]
+    assert not named, named
+    screens = {target[:2] for package, _, tree in modules() if package == PAPERS.name for target in imported(tree)
+               if target[0] in ("desk", "cli", "demo", "__main__")}  # fmt: skip
+    assert screens == {("cli", "progress")}
+
+
+def test_papers_and_package_are_one_version() -> None:
+    ours, theirs = (tomllib.loads((folder / "pyproject.toml").read_text()) for folder in (ROOT, ROOT / "papers"))
+    assert theirs["project"]["version"] == ours["project"]["version"] == discreet.__version__
+    assert theirs["project"]["dependencies"] == [f"discreet[cli]=={discreet.__version__}"]
+    assert ours["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/discreet"]}
 
 
 def test_packages_have_no_cycles_and_the_layers_allow_only_what_exists() -> None:
     graph: dict[str, set[str]] = {}
     for package, _, tree in modules():
         if package != "__init__":
-            graph.setdefault(package, set()).update({place(target) for target in imported(tree)} - {package})
+            graph.setdefault(package, set()).update({room_of(target) for target in imported(tree)} - {package})
     assert {name for layer in LAYERS for name in layer} == set(graph)
     unused = {(one, other) for one, other in SIDEWAYS if other not in graph[one]}
     assert not unused, unused
@@ -121,21 +151,21 @@ def test_packages_have_no_cycles_and_the_layers_allow_only_what_exists() -> None
 
 def test_wings_have_walls() -> None:
     through = []
-    for _, path, tree in modules():
-        room = path.relative_to(SOURCE).with_suffix("").parts[0]
+    for _, place, tree in modules():
+        room = place.removesuffix(".py").split("/")[0]
         for target in imported(tree):
             there, allowed = target[0], WINGS.get(room)
-            if there in WINGS and room not in {*WINGS, "cli", "studies"}:
-                through.append(f"{path.relative_to(SOURCE)} imports {'.'.join(target)}")
+            if there in WINGS and room not in {*WINGS, "cli", PAPERS.name}:
+                through.append(f"{place} imports {'.'.join(target)}")
             if allowed is not None and there not in {*allowed, room}:
-                through.append(f"{path.relative_to(SOURCE)} imports {'.'.join(target)}")
+                through.append(f"{place} imports {'.'.join(target)}")
     assert not through, through
 
 
 def test_rooms_have_no_cycles() -> None:
     graph: dict[str, set[str]] = {}
-    for _, path, tree in modules():
-        room = path.relative_to(SOURCE).with_suffix("").parts[0]
+    for _, place, tree in modules():
+        room = place.removesuffix(".py").split("/")[0]
         graph.setdefault(room, set()).update({target[0] for target in imported(tree)} - {room, "__init__"})
     TopologicalSorter({room: below & set(graph) for room, below in graph.items()}).prepare()  # CycleError
 
@@ -150,10 +180,10 @@ def test_the_picture_of_the_house_is_of_today() -> None:
     assert house.PAGE.read_text(encoding="utf-8") == house.page()
 
 
-MAPS = sorted(path.parent for path in SOURCE.rglob("*/__init__.py"))
+MAPS = [*sorted(path.parent for path in SOURCE.rglob("*/__init__.py") if path.parent != SOURCE), PAPERS]
 
 
-@pytest.mark.parametrize("folder", MAPS, ids=lambda path: path.relative_to(SOURCE).as_posix())
+@pytest.mark.parametrize("folder", MAPS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_packages_map_is_its_folder(folder: Path) -> None:
     """The docstring of every package names each of its modules."""
     map_ = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
@@ -164,10 +194,10 @@ def test_a_packages_map_is_its_folder(folder: Path) -> None:
 
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
-    for _, path, tree in modules():
+    for _, place, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
+                homes.setdefault(node.name, []).append(place)
     twice = {name: files for name, files in homes.items() if len(files) > 1}
     assert not twice, twice
 
@@ -188,32 +218,31 @@ def test_numerical_modules_know_no_frames() -> None:
 def test_the_border_is_one_function() -> None:
     """Only `frames` opens what a user has."""
     found = set()
-    for _, path, tree in modules():
+    for _, place, tree in modules():
         calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         if calls & {"nw.from_native", "from_native"}:
-            found.add(path.relative_to(SOURCE).as_posix())
+            found.add(place)
     assert found <= BORDER, found
 
 
 def test_only_the_owners_own_commands_ask_which_rows_are_at_fault() -> None:
     """A refusal that others read knows kinds of faults. Nothing that makes a release looks for the rows."""
-    asking = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for target in imported(tree)
+    asking = {place for _, place, tree in modules() for target in imported(tree)
               if target[:1] == ("data_check",) and target[-1] != "plain_type"}  # fmt: skip
     assert {name for name in asking if not name.startswith("desk/pages/")} == {"cli/data.py"}
 
 
 def test_noise_has_one_door() -> None:
     """Only the account makes a private source; only mechanisms that got one from it draw."""
-    makers = [path for _, path, tree in modules() for target in imported(tree) if target[-1] == "SystemSource"]
-    assert {path.relative_to(SOURCE).as_posix() for path in makers} == {"release/account.py"}
+    makers = {place for _, place, tree in modules() for target in imported(tree) if target[-1] == "SystemSource"}
+    assert makers == {"release/account.py"}
 
 
 def test_there_is_one_way_to_release() -> None:
     """Only the account charges and publishes; nothing is an account of another kind, and nothing is rehearsed."""
     callers: dict[str, set[str]] = {"charge": set(), "publish": set(), "release_once": set()}
-    for _, path, tree in modules():
-        place = path.relative_to(SOURCE).as_posix()
-        assert not re.search("Rehears|UnreadError|RehearsedError", path.read_text(encoding="utf-8")), place
+    for _, place, tree in modules():
+        assert not re.search("Rehears|UnreadError|RehearsedError", ast.unparse(tree)), place
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 assert "Account" not in {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases}, place
@@ -226,9 +255,9 @@ def test_there_is_one_way_to_release() -> None:
 
 def test_privacy_noise_never_comes_from_numpy() -> None:
     exempt = {"source.py", "infusion.py"}  # the seeded source, and noise infusion, which promises nothing
-    for package, path, _ in modules():
-        if package in {"noise", "privacy", "tables", "release", "session"} and path.name not in exempt:
-            assert "np.random" not in path.read_text(encoding="utf-8"), path
+    for package, place, tree in modules():
+        if package in {"noise", "privacy", "tables", "release", "session"} and Path(place).name not in exempt:
+            assert "np.random" not in ast.unparse(tree), place
 
 
 @pytest.mark.parametrize("name", [*PRIVATE, *BASELINES])
@@ -277,13 +306,13 @@ DRAWN_FROM_THEM = {"report/belief.py", "publication/pages.py"}
 def test_sentences_of_protection_stand_in_one_place() -> None:
     """A page that promises takes its words from there, where a doubt leaves none."""
     found = set()
-    for _, path, tree in modules():
+    for _, place, tree in modules():
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         texts = (
             n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs
         )
         if any(PROTECTION.search(node.value) for node in texts):
-            found.add(path.relative_to(SOURCE).as_posix())
+            found.add(place)
     pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".js")]
     found |= {path.relative_to(SOURCE).as_posix() for path in pages if PROTECTION.search(path.read_text("utf-8"))}
     assert found == SAID_IN | DRAWN_FROM_THEM, found
@@ -293,13 +322,15 @@ def test_bounds_on_beliefs_come_from_one_place() -> None:
     """Whoever states how far a belief can move asks an `Assurance`, which knows basis, flags and unit."""
     bounds = {("identification", n) for n in ("belief_bounds", "posterior", "sure")}
     bounds |= {("belief", "permitted"), ("plain_words", "plain_words")}
-    asking = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for target in imported(tree)
+    asking = {place for _, place, tree in modules() for target in imported(tree)
               if target[:1] == ("privacy",) and target[1:] in bounds}  # fmt: skip
     exact_laws = {"privacy/exchange.py", "tables/likelihood.py"}  # of a mechanism's noise, not of a release's promise
     assert asking == {"privacy/assurance.py"} | exact_laws, asking
-    definitions = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for node in ast.walk(tree)
+    definitions = {place for _, place, tree in modules() for node in ast.walk(tree)
                    if isinstance(node, ast.Attribute) and node.attr == "of_definition"}  # fmt: skip
-    assert definitions == {"report/requirements.py", "studies/lodes_definitions.py"}, "no release is a definition"
+    assert definitions == {"report/requirements.py", "discreet_papers/lodes_definitions.py"}, (
+        "no release is a definition"
+    )
 
 
 def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
@@ -307,11 +338,11 @@ def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
     stored = re.compile(
         r"""guarantee(\.|"\]\["?)(sentence|definition|basis|private)|\["guarantee"\]\["(sentence|definition)"\]"""
     )
-    pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".py")]
-    found = {path.relative_to(SOURCE).as_posix() for path in pages if stored.search(path.read_text("utf-8"))}
+    pages = [*source_files(), *((path.relative_to(SOURCE).as_posix(), path) for path in SOURCE.rglob("*.html"))]
+    found = {place for place, path in pages if stored.search(path.read_text("utf-8"))}
     made_here = {
         "review/recompute.py",
-        "studies/lmm.py",
+        "discreet_papers/lmm.py",
         "models/bayes/audited_draw.py",
         "models/linear/private/identity.py",
         "plan/counts.py",

@@ -15,7 +15,6 @@ from discreet.chart import MEDIA_TYPE, Chart
 from discreet.models.bayes.blmm.charts import density_chart, trace_chart
 from discreet.models.linear.charts import effects_chart, residuals_chart
 from discreet.pages.svg import data, svg
-from discreet.studies.crime_page import _tracts
 
 CURVE = SimpleNamespace(fpr=np.array([0, 0.5, 1]), tpr=np.array([0, 0.7, 1]), at=np.array)
 TERM = SimpleNamespace(values=np.array([[0.3, 1.0], [-0.2, 2.0]]), names=("(Intercept)", "t"), levels=("a", "b"))
@@ -30,7 +29,6 @@ FIT: Any = SimpleNamespace(
 LAW: Any = SimpleNamespace(quantile=lambda p: (-3.0, 3.0), pdf=lambda x: np.exp(-(x**2) / 2))
 COMPARED: Any = SimpleNamespace(methods=("one", "other"), fpr=(0.0, 0.2), curve=lambda name: CURVE)
 RULE: Any = SimpleNamespace(curve=CURVE, point=SimpleNamespace(fpr=0.2, tpr=0.3))
-TRACTS = [{"month": m, "crimes": m * m, "positive": m > 1, "tract": t} for m in range(3) for t in "ab"]
 CHARTS = {
     "effects": effects_chart(FIT, None),
     "residuals": residuals_chart(FIT, 5),
@@ -38,7 +36,6 @@ CHARTS = {
     "density": density_chart(LAW, "x"),
     "roc": Comparison.plot_roc(COMPARED),
     "rule": Chart(_roc_with_point(RULE)),
-    "tracts": Chart(_tracts(TRACTS).chart),
 }
 
 

@@ -96,7 +96,7 @@ for module in pkgutil.walk_packages(discreet.__path__, "discreet.", onerror=lamb
             import_module(module.name)
         except MissingExtra as error:
             assert "[plan]" in str(error), error
-            assert package in ("plan", "review", "studies", "demo"), module.name
+            assert package in ("plan", "review", "demo"), module.name
 """
     done = without_extras(code, tmp_path)
     assert not done.returncode, done.stderr

@@ -23,8 +23,8 @@ from discreet.words import errors
 from discreet.words.errors import DataError, DiscreetError, MissingExtra, NoLedger, PlanError, PrivacyError, concerning
 from discreet.words.faults import BETWEEN, Argument, Fault, Key, Position, Subject, Value, With
 from discreet.words.voices import COMMAND, FORM, PLAN, PYTHON, Symbol
+from source_files import source_files
 
-SOURCE = Path(dc.__file__).parent
 VOICES = {"python": PYTHON, "plan": PLAN, "command": COMMAND, "form": FORM}
 
 EVERY_PHRASE = Fault(
@@ -305,8 +305,7 @@ def test_every_error_says_what_it_is_about() -> None:
     given = [*vars(errors).values(), EntryError]
     kinds = {kind.__name__: kind for kind in given if isinstance(kind, type) and issubclass(kind, DiscreetError)}
     silent, found = [], 0
-    for path in sorted(SOURCE.rglob("*.py")):
-        place = path.relative_to(SOURCE).as_posix()
+    for place, path in source_files():
         if place in OPENED | PLACED | RELAYED:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from discreet.words import errors
+from source_files import source_files
 
-SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 LOOKS = {
     *("startswith", "endswith", "find", "rfind", "index", "rindex", "count", "split", "rsplit", "splitlines"),
     *("partition", "rpartition", "replace", "removeprefix", "removesuffix", "translate"),
@@ -40,7 +40,7 @@ CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
 
 def _own_classes() -> set[str]:
     found = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
-    for text in map(Path.read_text, SOURCE.rglob("*.py")):
+    for text in (path.read_text(encoding="utf-8") for _, path in source_files()):
         found |= {name for name, base in CLASS.findall(text) if base in found}
     return found | BROAD
 
@@ -204,8 +204,8 @@ def looks(text: str, own: set[str]) -> list[tuple[int, str]]:
 def test_no_pattern_is_matched_against_our_own_messages() -> None:
     own = _own_classes()
     wrong = [
-        f"{path.relative_to(SOURCE)}:{line}: {what}"
-        for path in sorted(SOURCE.rglob("*.py"))
+        f"{place}:{line}: {what}"
+        for place, path in source_files()
         for line, what in looks(path.read_text(encoding="utf-8"), own)
     ]
     assert not wrong, "\n".join(wrong)

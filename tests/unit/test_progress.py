@@ -7,7 +7,6 @@ import inspect
 import io
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ import discreet as dc
 from discreet.audit.influential import Influential
 from discreet.words import progress as module
 from discreet.words.progress import silent, time_left, watched
+from source_files import source_files
 
-SOURCE = Path(dc.__file__).parent
 DOORS = [
     name
     for name in dc.__all__
@@ -27,11 +26,11 @@ DOORS = [
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    for path in sorted(SOURCE.rglob("*.py")):
+    for place, path in source_files():
         if "progress" in (text := path.read_text(encoding="utf-8")):
             for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.FunctionDef):
-                    yield f"{path.relative_to(SOURCE).as_posix()}: {node.name}", node
+                    yield f"{place}: {node.name}", node
 
 
 def test_every_function_takes_the_same_and_calls_it_with_two() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import discreet
 from discreet.models.bayes.erm import objective_perturbation
 from discreet.models.bayes.regression import KnownDesign, public_facts
 from discreet.models.linear.private import release_mixed
@@ -19,8 +17,8 @@ from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
 from discreet.words.errors import DiscreetError, PrivacyError
+from source_files import source_files
 
-SOURCE = Path(discreet.__file__).parent
 UNIT = Rows(0, 2, "y")
 DATA = {"x": np.linspace(-1, 1, 40), "z": np.arange(40) % 3, "y": np.append(np.ones(39), np.nan)}
 EXACT = {"models/bayes/curvature.py::known_gram", "models/bayes/doubts.py::of", "models/bayes/erm.py::longest_row"}
@@ -30,8 +28,7 @@ EXACT = {"models/bayes/curvature.py::known_gram", "models/bayes/doubts.py::of", 
 @cache
 def functions() -> list[tuple[str, ast.FunctionDef, list[ast.AST]]]:
     """Every function, by its file and name, with what is in it; one inside another is also a part of that one."""
-    trees = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-             for path in sorted(SOURCE.rglob("*.py"))}  # fmt: skip
+    trees = {place: ast.parse(path.read_text(encoding="utf-8")) for place, path in source_files()}
     found = ((f"{name}::{node.name}", node) for name, tree in trees.items() for node in ast.walk(tree)
              if isinstance(node, ast.FunctionDef))  # fmt: skip
     return [(place, node, list(ast.walk(node))) for place, node in found]

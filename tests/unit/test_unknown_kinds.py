@@ -13,7 +13,6 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
@@ -26,8 +25,8 @@ from discreet.plan.engine import EngineSection
 from discreet.synthetic.outcomes import before_errors
 from discreet.words.errors import DiscreetError
 from faults_of import about
+from source_files import source_files
 
-SOURCE = Path(__file__).parents[2] / "src" / "discreet"
 DATA = {"y": [0.0, 1, 2, 3] * 500, "x": [0.0, 1, 2, 1, 0] * 400}
 
 
@@ -285,7 +284,7 @@ def plain(tree: ast.Module, shared: Mapping[str, frozenset[str]]) -> ast.Module:
 
 @cache
 def trees() -> list[tuple[str, ast.Module]]:
-    found = [(path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text("utf-8"))) for path in SOURCE.rglob("*.py")]
+    found = [(place, ast.parse(path.read_text("utf-8"))) for place, path in source_files()]
     shared = {name: words for _, tree in found for name, words in constants(tree).items() if name.isupper()}
     return [(name, plain(tree, shared)) for name, tree in found]
 

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 the work failed or a claim was refuted, 2 the request was wrong and nothing was done.
 Each file beside this one is one command or one group of commands.
 
+announced        commands of other distributions, and of wings, by entry points
 app              the command tree and the one place where errors become words and exit codes
 audit            `discreet audit`: is the claim true? Verify a mechanism's loss exactly, or attack it as a black box
 blackbox         `discreet audit blackbox`: attack a function of yours and bound its epsilon from below
@@ -24,7 +25,6 @@ requirements     `discreet audit requirements`: what an informed attacker can le
 serve            `discreet serve`: the release desk in a browser
 simulate         `discreet simulate`: data of the papers' shape and size, to Parquet, in a stream
 synthesize       `discreet synthesize`: synthetic jobs that agree with a release
-study            `discreet study`: run one document's experiment and write its report
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command tree and the one place where errors become words and exit codes.
 
 A command's file is loaded when it is called, so the list of all commands is quick. The list's words about each are
-written here; the tests compare them with the command's own help.
+written here; the tests compare them with the command's own help. `announced` has the commands of others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
+from discreet.cli.announced import announced, described, loaded
 from discreet.cli.faults import VOICE, speak
+from discreet.words import extras
 from discreet.words.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
@@ -54,7 +56,6 @@ COMMANDS = {
         "Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers; "
         "with --epsilon, release it privately.",
     ),
-    "study": ("study:study", "Repeat a document's experiment: its numbers beside ours, tables, figures and a report."),
     "serve": (
         "serve:serve",
         "Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.",
@@ -73,26 +74,27 @@ COMMANDS = {
     ),
 }
 """The module of a command, and the first line of its help."""
+PAPERS = "study"
+"""The command that a project outside of this package adds."""
 
 
 class Loaded(Mapping[str, Any]):
-    """The commands by name."""
+    """The commands by name, ours first."""
 
     def __getitem__(self, name: str) -> Any:
         return load(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter({**COMMANDS, **announced()})
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len({**COMMANDS, **announced()})
 
 
 @cache
 def load(name: str) -> Any:
     """The command, imported when it is first asked for."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"discreet.cli.{module}"), attribute)
+    found = _ours(name) if name in COMMANDS else _others(name)
     if isinstance(found, typer.Typer):
         command: Any = typer.main.get_group(found)
     else:
@@ -101,6 +103,24 @@ def load(name: str) -> Any:
         command = typer.main.get_command(alone)
     command.name = name
     return command
+
+
+def _ours(name: str) -> Any:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"discreet.cli.{module}"), attribute)
+
+
+def _others(name: str) -> Any:
+    if name == PAPERS and name not in announced():
+        raise MissingExtra(
+            f"`discreet {PAPERS}` is not part of this installation.",
+            "It repeats the experiments of the five documents, and is the project `papers` in discreet's repository.",
+            f"Install it with `{extras.papers()}`."
+            if extras.checkout()
+            else f"Get that repository and, in its folder, call `{extras.papers()}`.",
+            about="command",
+        )
+    return loaded(name)
 
 
 class Tree(TyperGroup):
@@ -115,6 +135,17 @@ class Tree(TyperGroup):
         if command is not None:
             speak(below.get(next((word for word in rest if word in below), ""), command))
         return name, command, rest
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        try:
+            return super().get_command(ctx, cmd_name)
+        except MissingExtra:
+            if not ctx.resilient_parsing:
+                raise
+            return TyperCommand(cmd_name, hidden=True)  # a shell completes the names of the others
 
     def invoke(self, ctx: Any) -> Any:
         """Carry the command out; one that is interrupted ends with what it says was spent."""
@@ -131,7 +162,9 @@ class Tree(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         listed = copy(self)
-        listed.commands = {name: TyperCommand(name, help=said) for name, (_, said) in COMMANDS.items()}
+        words = {name: said for name, (_, said) in COMMANDS.items()}
+        words |= {name: described(name) for name in announced() if name not in COMMANDS}
+        listed.commands = {name: TyperCommand(name, help=said) for name, said in words.items()}
         super(Tree, listed).format_help(ctx, formatter)
 
 

@@ -141,7 +141,7 @@ def compare(
         )
         if out is not None:
             from discreet.changes.page import comparison_page, cutoffs_page
-            from discreet.studies.study import Study
+            from discreet.report.study import Study
 
             page = cutoffs_page(found) if isinstance(found, ByCutoff) else comparison_page(found)
             Study("changes", page.title, found.to_dict(), page).write(out)
@@ -194,7 +194,7 @@ def report(
         if out is not None:
             from discreet.changes.page import exception_page
             from discreet.pages.page import Table
-            from discreet.studies.study import Study
+            from discreet.report.study import Study
 
             every = Table.of(found.rows, "Every series of the coming period.")
             page = exception_page(found)
@@ -245,7 +245,7 @@ def backtest(
         )
         if out is not None:
             from discreet.changes.page import backtest_page
-            from discreet.studies.study import Study
+            from discreet.report.study import Study
 
             page = backtest_page(found)
             Study("backtest", page.title, found.to_dict(), page).write(out)
@@ -338,7 +338,7 @@ def _show(found: ExceptionReport) -> None:
 def _check(out: Path | None) -> None:
     """Refuse a directory that cannot be written, before anything is read."""
     if out is not None:
-        from discreet.studies.study import check_output
+        from discreet.report.study import check_output
 
         check_output(out.resolve())
 

@@ -124,7 +124,7 @@ def exceptions(
     from discreet.changes.page import backtest_page, exception_page
     from discreet.changes.tidy import in_our_names, renamed
     from discreet.pages.page import Table
-    from discreet.studies.study import comma_separated
+    from discreet.report.study import comma_separated
 
     rows, made = in_our_names(panel, forecasts, columns or {})
     theirs = {ours: name for ours, name in (columns or {}).items() if ours == "t" != name}
@@ -153,7 +153,7 @@ def fit(formula: str, data: str) -> dict[str, Any]:
 def model_curve(formula: str, data: str, epsilons: list[float], bounds: list[str] | None) -> dict[str, Any]:
     """How well private estimates fit, over epsilon, on data that are not confidential."""
     from discreet.noise.source import SeededSource
-    from discreet.studies.lmm_curves import Case, Trials, by_moments
+    from discreet.utility.model_curves import Case, Trials, by_moments
 
     case = Case.of("model", formula, data, bounds=None if bounds is None else (bounds[0], bounds[1]))
     rows = list(by_moments(case, epsilons, Trials(5, SeededSource(0), 0)))

@@ -24,20 +24,7 @@ DOORS = (
 """What releases, so that everything is reached that has a part in it."""
 SAYS = frozenset(
     {
-        *(
-            "cli",
-            "desk",
-            "pages",
-            "report",
-            "roc",
-            "studies",
-            "demo",
-            "review",
-            "audit",
-            "utility",
-            "publication",
-            "synthetic",
-        ),
+        *("cli", "desk", "pages", "report", "roc", "demo", "review", "audit", "utility", "publication", "synthetic"),
         *("data_check", "changes", "simulate", "archive", "data/readers", "chart", "lme4"),
         *(f"words/{name}" for name in ("voices", "faults", "errors", "extras", "later", "progress")),
     }

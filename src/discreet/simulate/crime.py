@@ -5,7 +5,7 @@ calls, shots-fired calls and simple assaults at lags of one to four months. Tabl
 constants here were chosen to meet them. No forecasting model had a part in the choice, so the panel has the paper's
 shape and not its difficulty. Least squares on the indicators correlates 8.6 % with the five largest counts of each
 month, where the paper prints 2.5 %. Without any lead (`follow=0`) it is still 5.5 %, because tracts drift slowly, as
-Pittsburgh's do (6 % there). No strength of the lead reaches the paper's figure; more variance does (`studies.pmf`).
+Pittsburgh's do (6 % there). No strength of the lead reaches the paper's figure; more variance does (the study `pmf`).
 
 A tract's level, the city's years and months and a slow local drift move all four series together. Flares, sudden
 local rises that fade, appear in the indicators at once and in violent crime one to four months later; a part of them

@@ -12,6 +12,7 @@ discoveries  how surely each cell must have changed so that few of all alarms ar
 errors   errors of published counts beside the errors of noise infusion, the measure of Haney et al
 flags    do two private releases raise the flags that the truth would raise? Large changes as a measure of utility
 model_changes  the same of two private models: which effects changed by more than noise and sampling can explain
+model_curves  how well private fitted values follow a response, over epsilon, on data that are not confidential
 paired   between which ends a change lies, from two published numbers whose noise is independent
 stated   the numbers of published tables, and the level of their intervals
 strata   the four kinds of place by population: results for large places say nothing about small ones

@@ -50,11 +50,19 @@ def needs(extra: Extra, asked: str) -> Iterator[None]:
 def command(extra: Extra) -> str:
     """The command that installs an extra: into the environment of a checkout, or else as a package."""
     root = checkout()
-    if root is None:
-        return f"pip install 'discreet[{extra}]'"
+    return f"pip install 'discreet[{extra}]'" if root is None else _editable(root, f"[{extra}]")
+
+
+def papers() -> str:
+    """The command that installs the papers' experiments beside this package, from the repository of both."""
+    root = checkout()
+    return "pip install ./papers" if root is None else _editable(root, "/papers")
+
+
+def _editable(root: Path, what: str) -> str:
     place = shown(root)
     constraints = shlex.quote(str(Path(place) / "constraints.txt"))
-    return f"{python()} -m pip install --constraint {constraints} --editable {shlex.quote(f'{place}[{extra}]')}"
+    return f"{python()} -m pip install --constraint {constraints} --editable {shlex.quote(f'{place}{what}')}"
 
 
 def checkout() -> Path | None:

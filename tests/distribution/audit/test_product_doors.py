@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,10 @@ from discreet.noise.source import SeededSource
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.tables.release import CountRelease
+from source_files import source_files
 
 SURE = 1 - 1e-6
 TRIALS = 100  # at epsilon 1 a certain difference is a bound of 1.09
-SOURCE = Path(__file__).parents[3] / "src" / "discreet"
 
 
 @dataclass(frozen=True)
@@ -260,13 +259,13 @@ def test_the_few_runs_would_show_a_gross_leak() -> None:
 
 
 def test_no_door_is_missing() -> None:
-    """Noise is paid for where an offer is made; plans and studies only pass on what others make."""
+    """Noise is paid for where an offer is made; plans and papers only pass on what others make."""
     paying = set()
-    for path in SOURCE.rglob("*.py"):
+    for place, path in source_files():
         calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
         if any(isinstance(call.func, ast.Name) and call.func.id == "Offer" for call in calls):
-            paying.add(path.relative_to(SOURCE).as_posix())
-    passed_on = {name for name in paying if name.startswith(("studies/", "plan/"))}
+            paying.add(place)
+    passed_on = {name for name in paying if name.startswith(("discreet_papers/", "plan/"))}
     assert paying - passed_on == {door.home for door in DOORS.values()}
 
 

@@ -23,8 +23,8 @@ from discreet.models.bayes.within import in_parts
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
-from discreet.studies.posterior_kinds import FURTHER, unsaid
 from discreet.words.caveats import A_LINE, APART
+from lines_of_data import lognormal
 
 ASK = {
     "interval": posterior_interval.ask,
@@ -121,7 +121,8 @@ def test_parts_of_skewed_errors_and_a_rare_level_are_nearly_right() -> None:
     """159 parts, the default of epsilon 2: clipped, off by less than 0.5 posterior deviations; 280 by about 0.9."""
     rng, off = np.random.default_rng(1), []
     for _ in range(16):
-        x, y = FURTHER["a level of a tenth, lognormal errors"].draw(rng, 20_000)
+        x = (rng.random(20_000) < 0.1).astype(float)
+        y = 1 + 2 * x + lognormal(rng, x)
         X = np.column_stack([np.ones(20_000), x])
         low, middle = (
             in_parts(GPrior(), X, y, 1, rng, np.array([1]), inflated=True).quantile(np.array([q]))[0, 0]
@@ -131,16 +132,3 @@ def test_parts_of_skewed_errors_and_a_rare_level_are_nearly_right() -> None:
         at, one = np.median(v), np.quantile(np.abs(v - np.median(v)), 0.6) / 0.8416
         off.append((np.clip(v, at - 2.4 * one, at + 2.4 * one).mean() - middle) / (middle - low))
     assert abs(np.mean(off)) < 0.5
-
-
-def test_what_is_not_said_before_is_a_fault_of_the_study() -> None:
-    fine = {"data": "d", "coefficient": "x", "epsilon": 2.0, "straight": True}
-    for summary in ("interval", "quantile", "probability_0.5", "probability_2"):
-        fine |= {summary: 0.95, f"{summary}_error": 0.01, f"{summary}_before": ""}
-    for summary in ("interval", "quantile"):
-        fine |= {f"{summary}_bias": 0.5, f"{summary}_bias_error": 0.05, f"{summary}_allowed": 0.6}
-    assert unsaid([fine]) == []
-    wrong = fine | {"probability_2": 0.8, "quantile": 0.9, "interval_bias": -0.9}
-    assert len(unsaid([wrong])) == 3
-    assert unsaid([wrong | {"straight": False}]) == []
-    assert len(unsaid([wrong | {"quantile_before": "small parts", "interval_before": "not checked"}])) == 1

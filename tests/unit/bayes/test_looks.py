@@ -25,7 +25,7 @@ from discreet.models.bayes.selection import find_centre
 from discreet.models.bayes.skewness import skewness
 from discreet.models.bayes.within import SILENT, in_parts
 from discreet.noise.source import SeededSource
-from discreet.studies.posterior_kinds import KINDS
+from lines_of_data import LINES
 
 SLOPE = np.array([1])
 ASK = {
@@ -36,12 +36,12 @@ ASK = {
 
 
 def rows_of(kind: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
-    x, y = KINDS[kind][0](rng, rows)
+    x, y = LINES[kind](rng, rows)
     return {"x": x, "y": y}
 
 
 @pytest.mark.parametrize("door", ASK)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LINES)
 def test_every_summary_doubts_a_wrong_line_and_no_right_one(kind: str, door: str) -> None:
     """Red before: probabilities and quantiles said nothing of a curve."""
     rng = np.random.default_rng(8)
@@ -219,5 +219,5 @@ def test_ends_hold_with_skewed_and_heavy_tailed_errors(kind: str) -> None:
         q = posterior_quantile("y ~ x", data, "(Intercept)", probability=0.5, **ask).value
         i = posterior_interval("y ~ x", data, "(Intercept)", **ask).value
         held = (np.array(p.low) <= right) & (right <= np.array(p.high))
-        hits += [*held, q.low[0] <= middle[0] <= q.high[0], i.low[0] <= KINDS[kind][1][0] <= i.high[0]]
+        hits += [*held, q.low[0] <= middle[0] <= q.high[0], i.low[0] <= 1 <= i.high[0]]
     assert (hits >= 21).all(), hits

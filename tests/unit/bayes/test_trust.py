@@ -17,7 +17,7 @@ from discreet.models.bayes.partition import blocks, partition
 from discreet.models.bayes.probability import posterior_probability
 from discreet.models.bayes.quantile import posterior_quantile
 from discreet.models.bayes.within import in_parts
-from discreet.studies.posterior_kinds import KINDS
+from lines_of_data import LINES
 
 SLOPE = np.array([1])
 
@@ -28,7 +28,7 @@ def whole(data, prior=GPrior()):  # noqa: B008
 
 
 def draw(kind: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
-    x, y = KINDS[kind][0](rng, rows)
+    x, y = LINES[kind](rng, rows)
     return {"x": x, "y": y}
 
 
@@ -121,7 +121,7 @@ def test_an_interval_follows_parts_that_scatter_more_widely() -> None:
     assert found.high[0] - found.location[0] > 1.3 * found.half_width[0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LINES)
 def test_notes_warn_of_a_wrong_line_and_not_of_a_right_one(kind: str) -> None:
     rng = np.random.default_rng(4)
     notes = [

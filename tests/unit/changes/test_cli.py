@@ -11,7 +11,6 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 from discreet.cli.change import app
-from discreet.studies.m3 import _smooth, simulate
 from discreet.words.errors import DataError
 
 RUN = CliRunner()
@@ -20,19 +19,28 @@ RUN = CliRunner()
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("changes")
-    panel, forecasts = simulate(seed=1, series=80, months=40, ahead=1)
-    csv.write_csv(panel, folder / "panel.csv")
-    csv.write_csv(forecasts, folder / "forecasts.csv")
-    y = np.asarray(panel["value"]).reshape(80, 41)
-    names = np.unique(panel["series"])
+    rng = np.random.default_rng(1)
+    season = rng.normal(0, 0.08, (80, 12))[:, np.arange(41) % 12]
+    shocks = rng.standard_t(3, (80, 41)) * 0.05
+    drift = np.cumsum(shocks + rng.normal(-0.002, 0.004, (80, 41)), axis=1)
+    y = 4000 * np.exp(season + drift + rng.normal(0, 0.05, (80, 41)))
+    panel = [{"series": f"S{i:03d}", "t": t + 1, "value": y[i, t]} for i in range(80) for t in range(41)]
+    csv.write_csv(pa.Table.from_pylist(panel), folder / "panel.csv")
     rolling = [
-        {"series": str(name), "method": method, "t": origin + 1, "forecast": float(values[i, 0])}
+        {"series": f"S{i:03d}", "method": method, "t": origin + 1, "horizon": 1, "forecast": forecast}
         for origin in range(33, 42)
-        for method, values in _smooth(y[:, :origin], 1).items()
-        for i, name in enumerate(names)
+        for method, values in forecasts(y[:, :origin]).items()
+        for i, forecast in enumerate(values.tolist())
     ]
-    csv.write_csv(pa.Table.from_pylist(rolling), folder / "rolling.csv")
+    csv.write_csv(pa.Table.from_pylist(rolling).drop_columns(["horizon"]), folder / "rolling.csv")
+    csv.write_csv(pa.Table.from_pylist([row for row in rolling if row["t"] == 41]), folder / "forecasts.csv")
     return folder
+
+
+def forecasts(y: np.ndarray) -> dict[str, np.ndarray]:
+    """Of the coming month: the last value, the mean of five, and last year's at this year's level."""
+    level = y[:, -12:].mean(1) / y[:, -24:-12].mean(1)
+    return {"Naive": y[:, -1], "Mean": y[:, -5:].mean(1), "Seasonal": y[:, -12] * level**0.5}
 
 
 def test_compare_writes_a_report(files, tmp_path):

@@ -84,7 +84,7 @@ for asked in ("--help", "--version"):
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
         main()
     print(said.getvalue())
-parts = ("cli", "cli.app", "cli.faults", "errors", "extras", "faults", "voices")
+parts = ("cli", "cli.announced", "cli.app", "cli.faults", "errors", "extras", "faults", "voices")
 known = {"discreet", *(f"discreet.{name}" for name in parts)}
 print(sorted(name for name in sys.modules if name.startswith("discreet") and name not in known))
 print([name for name in ("numpy", "pydantic", "sqlalchemy", "asyncio") if name in sys.modules])

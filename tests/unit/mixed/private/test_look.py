@@ -17,7 +17,7 @@ from discreet.models.linear.private.public import PublicDesign, public_design
 from discreet.models.linear.private.sums import HALF, response_sums, units_of
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Concentrated, Pure
-from discreet.studies.lmm_curves import Case, Trials, by_moments
+from discreet.utility.model_curves import Case, Trials, by_moments
 
 FORMULA = "y ~ 0 + kind + (1 | g)"
 COLUMNS = ["kind", "g"]

@@ -14,7 +14,7 @@ PAPERS = ROOT / "papers" / "src" / "discreet_papers"
 
 
 def source_files() -> Iterator[tuple[str, Path]]:
-    """Each by its place: `report/study.py` of the package, `discreet_papers/lodes.py` of the papers."""
+    """Each by its place: `pages/study.py` of the package, `discreet_papers/lodes.py` of the papers."""
     for path in sorted(PACKAGE.rglob("*.py")):
         yield path.relative_to(PACKAGE).as_posix(), path
     for path in sorted(PAPERS.rglob("*.py")):

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import discreet_papers as studies
 from discreet.pages.page import Page
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.errors import DataError, PlanError
 from discreet.words.progress import Progress, silent
 from discreet_papers.beside import beside

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import discreet
-from discreet.cli.app import COMMANDS, app, load
+from discreet.cli.app import Loaded, app, load
 from discreet.cli.faults import VOICE, speak
 from discreet.desk.estimates import told
 from discreet.plan.document import Document
@@ -40,7 +40,7 @@ def parameters() -> list[str]:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    for name in COMMANDS:
+    for name in Loaded():
         below = getattr(load(name), "commands", None)
         if not below:
             yield name, load(name)

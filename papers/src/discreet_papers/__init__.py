@@ -56,7 +56,7 @@ from discreet.words.errors import PlanError
 from discreet.words.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from discreet.report.study import Study
+    from discreet.pages.study import Study
 
 STUDIES = {
     "lodes": "discreet_papers.lodes:run",

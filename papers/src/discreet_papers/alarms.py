@@ -19,8 +19,8 @@ from discreet.arrays import Integers, Vector
 from discreet.changes.exchange import is_scarce, leads
 from discreet.noise.source import SeededSource, Source
 from discreet.pages.page import Heading, Page, Prose, Table
+from discreet.pages.study import Study
 from discreet.privacy.units import Establishments
-from discreet.report.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals.counts import intervals
 from discreet.tables.mechanisms.mechanism import Mechanism

@@ -26,7 +26,7 @@ from discreet.models.bayes.blmm.gibbs import ConvergenceWarning
 from discreet.models.formula.rows import encode
 from discreet.pages import charts
 from discreet.pages.page import Block, Figure, Heading, Note, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress, silent
 from discreet_papers.beside import beside

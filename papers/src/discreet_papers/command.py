@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.progress import progress_bar
 from discreet.words.errors import DataError
+from discreet.words.progress import progress_bar
 
 
 def study(
@@ -35,7 +35,7 @@ def study(
 
     Example: `discreet study lodes --quick --out out/lodes`
     """
-    from discreet.report.study import check_output
+    from discreet.pages.study import check_output
     from discreet_papers import load
 
     run = load(name)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet.models.linear.private.notes import SMALL_BLOCKS
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.cases import case_of
 from discreet.words.caveats import (
     A_LINE,

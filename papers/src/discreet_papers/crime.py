@@ -22,7 +22,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.changes import families, rolling
 from discreet.pages.page import Page
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.roc import curve as roc
 from discreet.roc.bootstrap import replicate
 from discreet.simulate import crime

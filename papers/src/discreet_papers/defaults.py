@@ -18,8 +18,8 @@ from discreet.arrays import Integers, Vector
 from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource
 from discreet.pages.page import Heading, Page, Prose, Table
+from discreet.pages.study import Study
 from discreet.privacy.units import Establishments
-from discreet.report.study import Study
 from discreet.tables.baseline.establishments import histograms
 from discreet.tables.calibration import calibrate
 from discreet.tables.optimal.limits import alone, far_floor, floor

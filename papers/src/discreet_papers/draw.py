@@ -25,7 +25,7 @@ from discreet.models.linear.matrix import linear, random_part
 from discreet.models.linear.private import release_mixed
 from discreet.noise.source import SeededSource
 from discreet.pages.page import Block, Heading, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.errors import DiscreetError
 from discreet.words.progress import Progress, silent
 from discreet_papers.lmm import COLUMNS, QUICK_SHARE, flows_file, read_flows

@@ -20,7 +20,7 @@ from discreet.arrays import Integers, Vector
 from discreet.models.linear.private import PrivateFit, release_mixed
 from discreet.models.linear.private.slopes import WORD
 from discreet.pages.page import Heading, Note, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.cases import case_of
 from discreet.words.caveats import FEW_SHAPES, NOT_MEASURED, NOT_SEEN, ONE_SLOPE, ONE_VARIANCE, stated
 from discreet.words.errors import DataError

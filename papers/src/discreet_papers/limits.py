@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.noise.kept import Unsolved
+from discreet.pages.study import Study
 from discreet.privacy.guarantee import Calibration, is_tight
 from discreet.privacy.units import Establishments, Strength, is_weak
-from discreet.report.study import Study
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.defaults import default
 from discreet.tables.mechanisms.mechanism import Mechanism

@@ -20,7 +20,7 @@ from discreet.models.linear import influential, leave_groups_out, leave_rows_out
 from discreet.models.linear.private import release_mixed, separation_rate
 from discreet.models.linear.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.simulate import qwi
 from discreet.utility.model_curves import Case, Trials, by_moments
 from discreet.words.errors import DataError

@@ -19,9 +19,9 @@ import numpy as np
 from discreet.arrays import Integers, Matrix
 from discreet.data.jobs import read_jobs
 from discreet.noise.source import SeededSource, Source
+from discreet.pages.study import Study
 from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
-from discreet.report.study import Study
 from discreet.simulate import lodes as simulated
 from discreet.tables.baseline import attacks
 from discreet.tables.baseline.establishments import Histograms, histograms

@@ -19,7 +19,7 @@ from discreet.changes.combine import Rule
 from discreet.changes.compare import Comparison, compare_large_changes
 from discreet.changes.tidy import columns
 from discreet.pages.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.errors import DataError
 from discreet.words.progress import Progress, silent
 

@@ -23,7 +23,7 @@ from discreet.changes.listwise import list_regression
 from discreet.changes.pairwise import rank_regression
 from discreet.changes.smooth_pauc import smooth_pauc_regression
 from discreet.pages.page import Heading, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.roc import curve as roc
 from discreet.simulate import crime
 from discreet.words.progress import Progress, silent

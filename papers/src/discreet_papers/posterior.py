@@ -27,12 +27,12 @@ from discreet.models.bayes.interval import posterior_interval
 from discreet.models.bayes.partition import partition
 from discreet.noise.source import SeededSource
 from discreet.pages.page import Page
+from discreet.pages.study import Study
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
 from discreet.release.account import Account
 from discreet.release.offer import Offer
-from discreet.report.study import Study
 from discreet.words.progress import Progress, silent
 from discreet_papers.posterior_kinds import FURTHER, KINDS, diamonds, kinds
 from discreet_papers.posterior_page import DEVIATIONS, LEVELS, Answers, blocks

@@ -19,11 +19,11 @@ from discreet.arrays import Matrix, Vector
 from discreet.data.frames import connect
 from discreet.data.jobs import Jobs, read_jobs
 from discreet.pages.page import Heading, Page, Prose, Table
+from discreet.pages.study import Study
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
 from discreet.release.folder import open_releases
-from discreet.report.study import Study
 from discreet.simulate import lodes
 from discreet.synthetic import Synthetic, synthesize
 from discreet.tables.query import CountQuery

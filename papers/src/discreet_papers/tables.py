@@ -18,8 +18,8 @@ from discreet.data.jobs import Jobs, read_jobs
 from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
 from discreet.pages.page import Heading, Note, Page, Prose, Table
+from discreet.pages.study import Study
 from discreet.privacy.units import Establishments
-from discreet.report.study import Study
 from discreet.session import Session
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals.widths import MOST_TIMES

@@ -8,6 +8,7 @@ that can be judged (`judged`, `scored`). ROC analysis on a range of false positi
 purpose (`pauc`, `quantile`, `power`, `regression`, through `rolling`).
 
 accounting   half months and quarters of thirteen weeks
+command      `discreet changes`: which forecasts foresee large changes, and which series to look at next
 cutoffs      the same comparison at several cutoffs
 estimators   the models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it
 families     the models of rolling forecasts, each over a grid of its metaparameter
@@ -21,6 +22,7 @@ listwise     ranking by lists
 notebook     the list of a report as notebooks show it
 numerals     numbers as people write them, with marks for thousands
 page         reports as pages: comparisons of forecasts, exception reports, backtests
+panel_options  options of `discreet changes`
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them
 smooth_pauc  the partial area, smoothed, with gradients

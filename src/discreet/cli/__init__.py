@@ -6,8 +6,8 @@ Each file beside this one is one command or one group of commands.
 announced        commands of other distributions, and of wings, by entry points
 app              the command tree and the one place where errors become words and exit codes
 audit            `discreet audit`: is the claim true? Verify a mechanism's loss exactly, or attack it as a black box
+between          `discreet changes between`: counts of two private releases that changed by more than their noise
 blackbox         `discreet audit blackbox`: attack a function of yours and bound its epsilon from below
-change           `discreet changes`: which forecasts foresee large changes, and which series to look at next
 columns          options that say which column of a table of jobs is what: the same for every command that reads one
 data             `discreet data check`: what is wrong with a table, for its owner alone
 demo             `discreet demo`: the main job, from nothing, in under a minute
@@ -18,11 +18,8 @@ ledger           `discreet ledger`: what was spent, what may still be spent, and
 new_plan         `discreet plan new`: a first plan for one's own table, from what its owner declares
 plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
 posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?
-panel_options    options of `discreet changes`
-progress         the progress bar of every command: on the standard error, and gone when the work is done
 publication      `discreet publish` and `site`: a release in the formats of agencies' sites, and as a site
 requirements     `discreet audit requirements`: what an informed attacker can learn at most, by scheme
-serve            `discreet serve`: the release desk in a browser
 simulate         `discreet simulate`: data of the papers' shape and size, to Parquet, in a stream
 synthesize       `discreet synthesize`: synthetic jobs that agree with a release
 """

@@ -56,10 +56,6 @@ COMMANDS = {
         "Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers; "
         "with --epsilon, release it privately.",
     ),
-    "serve": (
-        "serve:serve",
-        "Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.",
-    ),
     "data": ("data:data", "Look at a table before any plan exists: for the owner of the data alone."),
     "plan": ("plan:plan", "Write, join and describe plans."),
     "simulate": (
@@ -67,13 +63,14 @@ COMMANDS = {
         "Write realistic data to Parquet, reproducibly: nothing confidential is needed to try discreet.",
     ),
     "audit": ("audit:audit", "Check privacy claims: verification of mechanisms, black-box lower bounds."),
-    "changes": ("change:app", "Large changes: compare forecasts by ROC analysis, report exceptions."),
     "ledger": (
         "ledger:ledger",
         "A ledger of privacy losses: show what was spent and what remains, check the chain, change a budget.",
     ),
 }
 """The module of a command, and the first line of its help."""
+BELOW = {"changes": {"between": "between:between"}}
+"""What the core adds to the command of a wing."""
 PAPERS = "study"
 """The command that a project outside of this package adds."""
 
@@ -94,7 +91,9 @@ class Loaded(Mapping[str, Any]):
 @cache
 def load(name: str) -> Any:
     """The command, imported when it is first asked for."""
-    found = _ours(name) if name in COMMANDS else _others(name)
+    found = _ours(COMMANDS[name][0]) if name in COMMANDS else _others(name)
+    for below, place in BELOW.get(name, {}).items():
+        found.command(below)(_ours(place))
     if isinstance(found, typer.Typer):
         command: Any = typer.main.get_group(found)
     else:
@@ -105,8 +104,8 @@ def load(name: str) -> Any:
     return command
 
 
-def _ours(name: str) -> Any:
-    module, _, attribute = COMMANDS[name][0].partition(":")
+def _ours(place: str) -> Any:
+    module, _, attribute = place.partition(":")
     return getattr(import_module(f"discreet.cli.{module}"), attribute)
 
 

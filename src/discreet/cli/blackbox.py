@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.progress import progress_bar
 from discreet.words.errors import DataError, PlanError
+from discreet.words.progress import progress_bar
 
 
 def blackbox_command(

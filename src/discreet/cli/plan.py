@@ -11,8 +11,8 @@ import typer
 
 from discreet.cli.faults import faults_as_json
 from discreet.cli.new_plan import declare, join, new
-from discreet.cli.progress import progress_bar
 from discreet.words.cases import case_of
+from discreet.words.progress import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

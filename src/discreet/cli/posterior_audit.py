@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.progress import progress_bar
+from discreet.words.progress import progress_bar
 
 
 def posterior_command(

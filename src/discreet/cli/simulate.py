@@ -9,8 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from discreet.cli.progress import progress_bar
-from discreet.words.progress import Progress
+from discreet.words.progress import Progress, progress_bar
 
 app = typer.Typer(
     name="simulate",

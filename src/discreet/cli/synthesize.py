@@ -62,7 +62,7 @@ def synthesize(
     from rich.console import Console
     from rich.table import Table
 
-    from discreet.cli.progress import progress_bar
+    from discreet.words.progress import progress_bar
 
     with faults_as_json(as_json):
         from discreet.synthetic import synthesize as written

@@ -1,6 +1,7 @@
 """The release desk in a browser (extra `web`). It holds no algorithm: it writes plans and runs `discreet run` on them.
 
 desk       the folder: what is configured, and where everything is
+command    `discreet serve`
 contradictions  settings that cannot be true together
 example    a desk on simulated data
 store      its database: accounts, sessions, plans, decisions, runs

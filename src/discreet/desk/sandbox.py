@@ -124,7 +124,7 @@ def exceptions(
     from discreet.changes.page import backtest_page, exception_page
     from discreet.changes.tidy import in_our_names, renamed
     from discreet.pages.page import Table
-    from discreet.report.study import comma_separated
+    from discreet.pages.study import comma_separated
 
     rows, made = in_our_names(panel, forecasts, columns or {})
     theirs = {ours: name for ours, name in (columns or {}).items() if ours == "t" != name}

@@ -2,6 +2,7 @@
 
 page       the blocks and the page
 charts     the forms of charts that pages share
+study      numbers for machines and a page for people, in one directory
 svg        a chart as a picture
 plot       curves and bars drawn without a chart engine
 bar        one bar made of the parts of a whole

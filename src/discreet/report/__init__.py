@@ -17,5 +17,4 @@ quarterly   what it shows of changes between quarters
 release     the report on a release
 requirements  the Tables paper's requirements by scheme, as a page
 shown       a published table as its readers see it
-study       numbers for machines, a page for people, and one directory that holds both
 """

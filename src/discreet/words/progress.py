@@ -51,7 +51,7 @@ def _on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def rich_bar() -> RichBar:
+def progress_bar() -> RichBar:
     """A bar on the standard error for tasks that know their share; gone when the work is done."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -80,7 +80,7 @@ class _LateBar:
 
     def _show(self) -> None:
         try:
-            bar = rich_bar()
+            bar = progress_bar()
         except ImportError:
             return
         with self._lock:

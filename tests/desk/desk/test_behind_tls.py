@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.cli.serve import serve as command
 from discreet.desk.accounts import add_account
 from discreet.desk.attempts import TRIES
+from discreet.desk.command import serve as command
 from discreet.desk.desk import Desk
 from discreet.desk.proxies import BehindTLS, networks
 from discreet.desk.store import DeskStore

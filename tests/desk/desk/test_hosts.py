@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.cli.serve import serve as command
 from discreet.desk.app import create
+from discreet.desk.command import serve as command
 from discreet.desk.desk import Desk
 from discreet.desk.hosts import origin_of, own_name, read
 from discreet.words.errors import PlanError

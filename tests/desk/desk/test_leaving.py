@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.serve import serve
 from discreet.desk import audit_log, planning
 from discreet.desk.accounts import (
     Person,
@@ -22,6 +21,7 @@ from discreet.desk.accounts import (
     person_of,
     remove_account,
 )
+from discreet.desk.command import serve
 from discreet.desk.desk import Desk
 from discreet.desk.drafts import first_draft
 from discreet.desk.pages.runs import _tail

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from discreet.cli.change import app
+from discreet.changes.command import app
 from discreet.words.errors import DataError
 
 RUN = CliRunner()

@@ -18,7 +18,8 @@ import pytest
 import typer
 
 import discreet
-from discreet.cli.app import COMMANDS, app, main
+from discreet.cli.announced import announced, described
+from discreet.cli.app import COMMANDS, Loaded, app, main
 from discreet.cli.demo import program
 from discreet.demo import DemoResult
 from discreet.words import extras
@@ -70,7 +71,9 @@ def test_help_of_a_group_has_an_example_of_one_of_its_commands(group: Any) -> No
 
 def test_the_list_says_of_each_command_what_it_says_itself() -> None:
     tree = typer.main.get_command(app)
-    for name, (_, said) in COMMANDS.items():
+    words = {name: said for name, (_, said) in COMMANDS.items()} | {name: described(name) for name in announced()}
+    assert len(words) > len(COMMANDS)
+    for name, said in words.items():
         assert said == inspect.cleandoc(tree.commands[name].help).partition("\n\n")[0].replace("\n", " "), name
 
 
@@ -84,14 +87,15 @@ for asked in ("--help", "--version"):
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
         main()
     print(said.getvalue())
-parts = ("cli", "cli.announced", "cli.app", "cli.faults", "errors", "extras", "faults", "voices")
+parts = ["cli", "cli.announced", "cli.app", "cli.faults", "words"]
+parts += [f"words.{name}" for name in ("errors", "extras", "faults", "voices")]
 known = {"discreet", *(f"discreet.{name}" for name in parts)}
 print(sorted(name for name in sys.modules if name.startswith("discreet") and name not in known))
 print([name for name in ("numpy", "pydantic", "sqlalchemy", "asyncio") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *help_text, version, _, commands, heavy = done.stdout.splitlines()
-    assert all(name in "\n".join(help_text) for name in COMMANDS)
+    assert all(name in "\n".join(help_text) for name in Loaded())
     assert version == f"discreet {discreet.__version__}"
     assert (commands, heavy) == ("[]", "[]")
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from discreet.archive.packing import as_json, pack
-from discreet.cli.serve import serve
 from discreet.desk import published
 from discreet.desk import sandbox as fence
 from discreet.desk.accounts import Person, is_password
 from discreet.desk.audit_log import lines
+from discreet.desk.command import serve
 from discreet.desk.runs import events, is_alive, resume, state_of
 from discreet.desk.sandbox import confined
 from discreet.desk.store import DeskStore

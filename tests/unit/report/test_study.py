@@ -12,7 +12,7 @@ import pytest
 
 from discreet.pages import charts
 from discreet.pages.page import Figure, Heading, Page, Prose, Table
-from discreet.report.study import Study
+from discreet.pages.study import Study
 from discreet.words.errors import DataError
 from faults_of import about
 

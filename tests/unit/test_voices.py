@@ -98,7 +98,7 @@ def test_the_voice_is_the_commands_that_runs(arguments: list[str]) -> None:
 
 def labels() -> set[str]:
     """The labels and legends of all forms, as their templates write them."""
-    text = "".join(path.read_text(encoding="utf-8") for path in (SOURCE / "web" / "templates").glob("*.html"))
+    text = "".join(path.read_text(encoding="utf-8") for path in (SOURCE / "desk" / "templates").glob("*.html"))
     macros = re.findall(r'(?:field|choice)\([^,]*, "([^"]+)"', text)
     plain = re.findall(r"<(?:label[^>]*|legend)>(?:<input[^>]*?>)? ?([^<{]+)", text)
     ticked = re.findall(r"%}> ([^<{]+)</label>", text)

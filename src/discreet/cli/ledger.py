@@ -284,7 +284,7 @@ def _places(paths: list[str] | None) -> list[Place]:
             )
         desk = Path(path) / "desk.db"
         if desk.is_file():
-            from discreet.desk.book import DeskAnchors
+            from discreet.ledger.desk_anchors import DeskAnchors
 
             found.append(DeskAnchors(desk))
         found += places_in(path)

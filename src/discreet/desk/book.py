@@ -6,20 +6,18 @@ read: what was spent is then unknown, which is never kept and never 0.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Collection, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from discreet.ledger import Budget, Entry, Head, Ledger
-from discreet.ledger.anchors import Anchor, AnchorFile, Place, missing, note_of, refuse_elsewhere, seen
+from discreet.ledger.anchors import AnchorFile, Place, missing, note_of, refuse_elsewhere, seen
 from discreet.ledger.anchors import lost as lost_ledger
 from discreet.ledger.claims import in_several
-from discreet.ledger.entries import GENESIS, EntryError
+from discreet.ledger.entries import GENESIS
 from discreet.ledger.store import place_of
 from discreet.privacy.losses import Loss
 from discreet.words.errors import LedgerError
@@ -50,49 +48,6 @@ class LedgerView:
         """The total that a data set may cost: as declared, or as changed later on purpose."""
         had = [entry.loss for entry in self.entries if entry.kind == "budget" and entry.dataset == dataset]
         return had[-1] if had and had[-1] is not None and declared in had else declared
-
-
-@dataclass(frozen=True, slots=True)
-class DeskAnchors:
-    """The anchors in the database of a desk."""
-
-    database: Path
-
-    def __str__(self) -> str:
-        return repr(str(self.database))
-
-    def anchors(self) -> Sequence[Anchor]:
-        return self._read("SELECT ledger, line FROM anchor ORDER BY seq")
-
-    def last(self) -> Sequence[Anchor]:
-        return self._read("SELECT ledger, line, max(seq) FROM anchor GROUP BY ledger, dataset")
-
-    def keep(self, anchors: Sequence[Anchor]) -> None:
-        if not self._served():
-            return
-        rows = [(each.ledger, each.seq, each.hash, each.dataset, each.written()) for each in anchors]
-        insert = "INSERT OR IGNORE INTO anchor (ledger, seq, hash, dataset, line) VALUES (?, ?, ?, ?, ?)"
-        with self._connected() as connection, connection:
-            connection.executemany(insert, rows)
-
-    def _read(self, query: str) -> list[Anchor]:
-        if not self._served():
-            return []
-        with self._connected() as connection:
-            try:
-                return [Anchor.read(line) for _, line, *_ in connection.execute(query)]
-            except (sqlite3.Error, EntryError) as error:
-                raise LedgerError(
-                    f"The anchors of the ledger in {self} cannot be read: {error}.",
-                    "What the ledger had is not known, so nothing was spent.",
-                    "Start the desk of this version, or bring its database back.",
-                ) from None
-
-    def _served(self) -> bool:
-        return self.database.exists()
-
-    def _connected(self) -> Any:
-        return closing(sqlite3.connect(self.database, timeout=30))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from discreet.data.databases import is_address
 from discreet.data.schema import Schema
-from discreet.desk.book import DeskAnchors, LedgerView, book_at, trouble_at
+from discreet.desk.book import LedgerView, book_at, trouble_at
 from discreet.desk.contradictions import contradictions
+from discreet.ledger.desk_anchors import DeskAnchors
 from discreet.plan.shape import Compare
 from discreet.plan.source import AnyLevels, AnyUnit, Columns, LevelsSection
 from discreet.plan.values import DataPlace, DataSetName, PeriodName, Positive, Probability, different

@@ -47,10 +47,10 @@ def main(plan: Path, folder: Path, name: str, digest: str, at_once: int, text: b
 
 
 def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int, tell: Any) -> int:
-    from discreet.desk.book import DeskAnchors
     from discreet.desk.desk import DATABASE
     from discreet.desk.drafts import digest as digest_of
     from discreet.ledger.budget import amounts
+    from discreet.ledger.desk_anchors import DeskAnchors
     from discreet.plan.reading import read_plan
     from discreet.plan.run import run
 

@@ -3,10 +3,10 @@
 `entries` is one sealed line, `budget` what is left and whether a loss fits, `periods` what each quarter of a series may
 spend, `openings` whether a data set has a budget by another name, `people` the names that lines have, `claims` what
 charges state of their releases, `chain` the proof that nothing was changed, `anchors` lines that are known outside of
-the ledger, so that a lost one is noticed, `loss` how a loss is declared, `store` the database (SQLite or PostgreSQL),
-`book` the ledger itself, `digest` equal for equal declarations, `draws` the numbers by which one charge pays for one
-draw, `publication` the order of steps that lets a release survive a crash, `lock` how processes wait for each other. A
-ledger holds names, losses and public parameters; never data.
+the ledger, so that a lost one is noticed, `desk_anchors` those in a desk's database, `loss` how a loss is declared,
+`store` the database (SQLite or PostgreSQL), `book` the ledger itself, `digest` equal for equal declarations, `draws`
+the numbers by which one charge pays for one draw, `publication` the order of steps that lets a release survive a crash,
+`lock` how processes wait for each other. A ledger holds names, losses and public parameters; never data.
 """
 
 from __future__ import annotations

@@ -16,13 +16,14 @@ import pytest
 from discreet.desk import budgets, planning, sources, worker
 from discreet.desk.accounts import Person, local_name
 from discreet.desk.app import create
-from discreet.desk.book import DeskAnchors, LedgerView, book_at
+from discreet.desk.book import LedgerView, book_at
 from discreet.desk.desk import Desk
 from discreet.desk.drafts import first_draft
 from discreet.desk.estimates import estimate, judge
 from discreet.desk.published import standing
 from discreet.desk.store import DeskStore
 from discreet.ledger import Ledger
+from discreet.ledger.desk_anchors import DeskAnchors
 from discreet.words.errors import LedgerError
 
 TWO_PEOPLE = {"reason": "the disk died", "by": "anna", "confirmed_by": "rita"}

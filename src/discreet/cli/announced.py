@@ -11,13 +11,15 @@ from __future__ import annotations
 import ast
 import inspect
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.words import extras
 from discreet.words.errors import DiscreetError, MissingExtra
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "discreet.commands"
 
@@ -25,6 +27,8 @@ GROUP = "discreet.commands"
 @cache
 def announced() -> dict[str, tuple[EntryPoint, ...]]:
     """Who announces each command."""
+    from importlib.metadata import entry_points
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, _owner(point))):
         found[point.name] = (*found.get(point.name, ()), point)

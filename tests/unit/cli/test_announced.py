@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import shlex
@@ -158,7 +159,7 @@ def test_two_of_a_name_are_told_apart_by_nobody(scales: Path) -> None:
 def test_study_without_the_papers_says_what_it_is_and_how_to_get_it(
     place: Path, checkout: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(announced, "entry_points", lambda group: ())
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: ())
     root = extras.checkout()
     monkeypatch.setattr(extras, "checkout", lambda: root if checkout else None)
     assert "study" not in listed()

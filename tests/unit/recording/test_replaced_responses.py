@@ -8,8 +8,11 @@ The doors are found in the code, and a new one without a case here fails.
 
 from __future__ import annotations
 
+import sqlite3
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -147,14 +150,25 @@ def as_polars(data: dict[str, list[Any]]) -> Any:
     return polars.DataFrame(data, schema_overrides={"y": polars.Float64})
 
 
+def as_sqlite(data: dict[str, list[Any]]) -> str:
+    """A column of numbers of SQLite holds values of any kind."""
+    place = Path(tempfile.mkdtemp()) / "rows.sqlite"
+    with closing(sqlite3.connect(place)) as made, made:
+        made.execute("CREATE TABLE r (x REAL, g TEXT, h TEXT, t INTEGER, y NUMERIC)")
+        made.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", zip(*(data[name] for name in "xghty"), strict=True))
+    return f"{place}::r"
+
+
 def ways() -> Iterator[Any]:
-    """Each case with four values in Arrow; a door's first case also with text among objects, and with NaN in Polars."""
+    """Each case with four values in Arrow; a door's first case also with other tables and kinds of values."""
     for name, cases in CASES.items():
         for number, case in enumerate(cases):
             yield pytest.param(name, case, as_arrow, DAILY, id=f"{name}-{case}")
             rest = [pytest.mark.full_size] if number else []
             yield pytest.param(name, case, as_objects, ["text", None], id=f"{name}-{case}-objects", marks=rest)
             yield pytest.param(name, case, as_polars, [float("nan")], id=f"{name}-{case}-polars", marks=rest)
+            odd = ["text", b"bytes", 2**60 + 1]
+            yield pytest.param(name, case, as_sqlite, odd, id=f"{name}-{case}-sqlite", marks=rest)
             yield pytest.param(name, case, as_arrow, EVERY, id=f"{name}-{case}-every", marks=pytest.mark.full_size)
 
 

@@ -153,18 +153,26 @@ def _batch(batch: Sequence[Any], kinds: pa.Schema, address: Address) -> pa.Recor
 
 
 def _selected(name: str, kind: Any, address: Address) -> tuple[str, pa.DataType]:
-    """A column as a type that tables of files have too: whole numbers, doubles, dates, else text."""
+    """A column as a type that tables of files have too: whole numbers, doubles, dates, else text.
+
+    A column of numbers of SQLite holds values of any kind. Those of another kind are missing, as in a CSV file: one
+    row decides neither the type of a column nor whether it can be read.
+    """
     import pyarrow as pa
     from sqlalchemy import types
 
     lite = address.kind == "sqlite"
     if isinstance(kind, types.Integer | types.Boolean):
+        if lite:
+            return _only_whole(name), pa.int64()
         large = getattr(kind, "unsigned", False) and isinstance(kind, types.BigInteger)
         return name, pa.uint64() if large else pa.int64()
     if isinstance(kind, types.Numeric | types.Float):
         whole = not isinstance(kind, types.Float) and kind.scale == 0 and (kind.precision or 99) <= 18
+        if lite and whole:
+            return _only_whole(name), pa.int64()
         if lite:
-            return name, pa.int64() if whole else pa.float64()
+            return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN CAST({name} AS REAL) END", pa.float64()
         return (f"CAST({name} AS SIGNED)", pa.int64()) if whole else (f"{name} + 0e0", pa.float64())
     if isinstance(kind, types.Date | types.DateTime) and not lite:
         return name, pa.date32() if isinstance(kind, types.Date) else pa.timestamp("us")
@@ -175,6 +183,10 @@ def _selected(name: str, kind: Any, address: Address) -> tuple[str, pa.DataType]
     if type(kind).__name__ == "YEAR":
         return f"CAST({name} AS SIGNED)", pa.int64()
     return f"CAST({name} AS {'TEXT' if lite else 'CHAR'})", pa.string()
+
+
+def _only_whole(name: str) -> str:
+    return f"CASE WHEN typeof({name}) = 'integer' THEN {name} END"
 
 
 def _refuse_without_moment(connection: Any, address: Address, schema: str, table: str) -> None:

@@ -126,7 +126,7 @@ class Store:
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
-            if _is_absent(path):
+            if is_absent(path):
                 absent(str(self.place), self.label)
             _check_path(path, read_only=read_only)
             if not (read_only or in_place):
@@ -409,7 +409,17 @@ def place_of(where: str | Path | None) -> str | None:
     if where is None:
         return None
     url = _url(where)
-    return _label(url) if url.get_backend_name() == "postgresql" else str(Path(url.database or "").resolve())
+    if url.get_backend_name() == "postgresql":
+        return _label(url)
+    return str(_resolved(Path(url.database or "")))
+
+
+def _resolved(path: Path) -> Path:
+    """Where links lead; newer versions of Python leave those as they are that lead to each other."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
 
 
 def _label(url: URL) -> str:
@@ -427,13 +437,17 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
     else:  # on read-only media SQLite cannot lock; that is safe as long as nobody has the ledger open
         is_open = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
         mode = "mode=ro" if is_open else "immutable=1"
-    return f"{path.resolve().as_uri()}?{mode}"
+    return f"{_resolved(path).as_uri()}?{mode}"
 
 
-def _is_absent(path: Path) -> bool:
-    """Whether there is nothing at a path; a folder that is closed to this user does not tell."""
-    with suppress(PermissionError):
-        return not path.exists()
+def is_absent(path: Path) -> bool:
+    """Whether there is nothing at a path; a closed folder, and links that lead to each other, do not tell."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
     return False
 
 

@@ -530,7 +530,7 @@ def test_a_crash_in_the_middle_of_an_anchor_leaves_the_others(tmp_path: Path) ->
     assert [anchor.seq for anchor in found] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("damage", ["edited", "no anchor", "a folder"])
+@pytest.mark.parametrize("damage", ["edited", "no anchor", "a folder", "zeros", "a lower number"])
 def test_anchors_that_cannot_be_read_are_unknown_and_not_none(tmp_path: Path, damage: str) -> None:
     where, file = tmp_path / "ledger.db", AnchorFile(tmp_path / ANCHORS)
     pay(where, "a", places=(file,))
@@ -540,12 +540,26 @@ def test_anchors_that_cannot_be_read_are_unknown_and_not_none(tmp_path: Path, da
         file.path.write_text(json.dumps(told) + "\n")
     elif damage == "no anchor":
         file.path.write_text("[]\n")
+    elif damage == "zeros":
+        file.path.write_bytes(bytes(file.path.stat().st_size))
+    elif damage == "a lower number":
+        file.path.write_text(file.path.read_text().replace(',"seq":3,', ',"seq":1,'))
     else:
         file.path.unlink()
         file.path.mkdir()
     with pytest.raises(LedgerError) as refusal:
         pay(where, "b", places=(AnchorFile(file.path),))
     assert not isinstance(refusal.value, EntryError) and spent(where) == "epsilon=2"
+
+
+def test_links_that_lead_to_each_other_are_no_place(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    where.symlink_to(tmp_path / "other.db")
+    (tmp_path / "other.db").symlink_to(where)
+    with pytest.raises(LedgerError):
+        Ledger.open(where)
+    with pytest.raises(LedgerError):
+        Ledger.found(str(where))
 
 
 def test_a_user_without_a_home_pays_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,6 +257,24 @@ def test_years_of_one_file_have_three_ways_out(command, tmp_path: Path) -> None:
         assert any("differ in 'År'" in note for note in owner_notes(read_plan(declared)))
 
 
+@pytest.mark.parametrize(
+    "written", [[23, 24], [2566, 2567], ["令和5年", "令和6年"], ["٢٠٢٣", "٢٠٢٤"], ["wave 1", "wave 2"]]
+)
+def test_a_new_plan_declares_nothing_by_itself(written: list[Any], command, tmp_path: Path) -> None:
+    """No pattern knows every way to write a year: what nobody declared has no role, and somebody is asked."""
+    rows = jobs_with("text", "wann").drop(columns="pay")
+    data = write(rows.assign(wann=[written[i % 2] for i in range(len(rows))]), tmp_path / "data.csv")
+    plan = tmp_path / "plan.toml"
+    options = ["--establishment", "firm", "--worker", "person", "--workplace-attribute", "place"]
+    options += ["--worker-attribute", "sex=f,m", "--out", plan]
+    assert command("plan", "new", data, *options)[0] == 0
+    code, out, err = command("check", plan)
+    assert code == 2 and "'wann'" in out + err
+    assert command("data", "check", data, *options[:-2])[0] == 1
+    plan.write_text(plan.read_text().replace("# unused", "unused"))
+    assert command("check", plan)[0] == 0
+
+
 def test_histories_name_all_columns_too() -> None:
     rows = data_of("flows", "years", "År")
     schema = Schema(["place"], {"sex": ["f", "m"]}, "firm", "person")

@@ -20,7 +20,7 @@ from discreet.words.errors import DiscreetError
 JOBS = "Firm;Person;Place;Sex;Wage\n" + "".join(
     f"FIRM{i // 4};PERSON{i};0600{i // 4 % 3};{'female' if i % 3 else 'male'};{70_000 + i}\n" for i in range(40)
 )
-OPTIONS = ["--establishment", "Firm", "--worker", "Person", "--workplace-attribute", "Place"]
+OPTIONS = ["--establishment", "Firm", "--worker", "Person", "--workplace-attribute", "Place", "--unused", "*"]
 DOMAIN = ["--worker-attribute", "Sex=female,male,unknown"]
 SECRET = ("FIRM1", "PERSON", "7000", "Wage")
 

@@ -12,17 +12,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import pytest
 
 import discreet as dc
+import release_doors
 from discreet.models.linear.families import family
 from discreet.models.linear.private import generalised
 from discreet.plan.engine import EngineSection
+from discreet.privacy import columns, plain_words
+from discreet.privacy.belief import permitted
+from discreet.privacy.distance import distance
+from discreet.privacy.identification import belief_bounds
 from discreet.synthetic.outcomes import before_errors
+from discreet.tables import calibration
+from discreet.tables.mechanisms.defaults import default_of
 from discreet.words.errors import DiscreetError
 from faults_of import about
 from source_files import source_files
@@ -510,3 +518,41 @@ def test_a_family_and_an_engine_that_were_added_in_one_place_alone_are_named() -
         with pytest.raises(DiscreetError, check=about("gamma")):
             ask()
             pytest.fail(what)
+
+
+@dataclass(frozen=True)
+class Unheard:
+    """A unit that was added in one place alone."""
+
+    key: str = "unheard"
+    alpha: str = "0.1"
+    theta: int = 1
+    strength: str = "strong"
+    exchange: int = 1
+    responses: tuple[str, ...] = ()
+
+
+UNHEARD: Any = Unheard()
+DECIDED: dict[str, Callable[[], object]] = {
+    "a session": lambda: dc.Session(release_doors.jobs(), unit=UNHEARD, budget=4),
+    "a mechanism": lambda: dc.calibrate("polynomial", unit=UNHEARD, epsilon=2),
+    "a budget": lambda: dc.Ledger.in_memory().open_budget(dataset="d", unit=UNHEARD, total=dc.Pure(1)),
+    "an account": lambda: dc.Account.open(None, dataset="d", unit=UNHEARD, budget=dc.Pure(1)),
+    "the default": lambda: default_of(UNHEARD, Fraction(1), cells=1, some=True, plain=False),
+    "how far counts move": lambda: calibration.moved(UNHEARD),
+    "what is hidden": lambda: columns.protected(UNHEARD),
+    "odds": lambda: belief_bounds(UNHEARD, dc.Pure(1)),
+    "a belief": lambda: permitted(UNHEARD, 1.0, 10),
+    "a distance": lambda: distance(UNHEARD, 1, 3),
+    "whom it protects": lambda: plain_words.plain_words(UNHEARD, 1),
+    "steps of a job": lambda: plain_words.steps_of_one_job(UNHEARD),
+    "several jobs": lambda: plain_words.by_jobs(UNHEARD),
+}
+
+
+@pytest.mark.parametrize("what", DECIDED)
+def test_a_unit_that_was_added_in_one_place_alone_is_named(what: str) -> None:
+    """It is not answered as if it moved counts by one, hid no column and had the odds of another."""
+    with pytest.raises((DiscreetError, AssertionError)) as caught:
+        DECIDED[what]()
+    assert "Unheard" in str(caught.value) or about("unit")(caught.value)

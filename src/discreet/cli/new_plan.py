@@ -173,15 +173,19 @@ def _known(source: str, types: dict[str, str], declared: Any, others: list[str])
 
 def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
     """The schema from answers."""
-    from discreet.data.schema import Schema
+    from discreet.data.schema import REST, Schema
 
-    typer.echo(f"{Path(source).name} has {len(types)} columns. What is each? {ROLES}; empty: it is not used.")
+    typer.echo(
+        f"{Path(source).name} has {len(types)} columns. What is each? {ROLES}; empty: it is not used, and no period."
+    )
     roles: dict[str, list[str]] = {letter: [] for letter in "ewpan"}
+    unused = False
     domains: dict[str, list[str]] = {}
     for column, kind in types.items():
         answer = ""
         while (answer := typer.prompt(f"{column} ({kind})", default="", show_default=False).strip()[:1]) not in roles:
             if not answer:
+                unused = True
                 break
             typer.echo(f"Answer one of: {ROLES}; or nothing.")
         if answer:
@@ -200,7 +204,8 @@ def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
             "Only what is public can be a workplace attribute. Leave the others out, or ask first."
         )
     size = roles["n"][0] if roles["n"] else None
-    known = Schema(roles["p"], domains, roles["e"][0], roles["w"][0] if roles["w"] else None, size)
+    rest = [REST] if unused else []
+    known = Schema(roles["p"], domains, roles["e"][0], roles["w"][0] if roles["w"] else None, size, unused=rest)
     if size is not None:
         return known, False
     several = typer.prompt("How many establishments can a worker have jobs at? 0: no bound", 1, type=int)

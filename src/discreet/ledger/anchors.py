@@ -120,13 +120,14 @@ def latest(anchors: Iterable[Anchor], known: Iterable[Anchor] = ()) -> list[Anch
     return [*last.values()]
 
 
-def furthest(lines: Iterable[bytes]) -> list[bytes]:
+def furthest(lines: Sequence[bytes]) -> list[bytes]:
     """Of written anchors the last of each ledger and data set, and each that does not say which it is.
 
     Those before the last are in its chain, so they are not read when something is paid: their text is looked at alone.
+    The last of the file is, whatever number it shows.
     """
     far: dict[bytes, tuple[int, bytes]] = {}
-    odd = []
+    odd = [*lines[-1:]]
     for line in lines:
         # The keys are sorted: the ledger and the data set stand before the first hash, the number behind all else.
         account, number = line[: line.find(b',"hash":"')], line[line.rfind(b',"seq":') + 7 :]
@@ -135,7 +136,7 @@ def furthest(lines: Iterable[bytes]) -> list[bytes]:
             odd.append(line)
         elif (seq := int(number)) >= far.get(account, (0, b""))[0]:
             far[account] = seq, line
-    return [*odd, *(line for _, line in far.values())]
+    return [*dict.fromkeys([*odd, *(line for _, line in far.values())])]
 
 
 @dataclass(slots=True)
@@ -177,6 +178,8 @@ class AnchorFile:
             self._forget()  # a home that is closed to this user has no note of theirs
             return
         whole = added[: added.rfind(b"\n") + 1]  # what a crash left of a line that was being written is none
+        if b"\0" in added[len(whole) :]:
+            raise self.unread("it holds zeros, as files do whose content a crash took")
         lines = [line for line in whole.split(b"\n") if line.strip()]
         self._last = latest(map(self._read, furthest(lines)), self._last)
         self._size += len(whole)

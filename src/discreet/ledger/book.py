@@ -7,7 +7,6 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -86,7 +85,9 @@ class Ledger:
         try:
             book = cls.open(ledger, read_only=True, places=places)
         except NoLedger:
-            if "://" not in ledger and os.path.exists(ledger):  # noqa: PTH110 (no error)
+            from discreet.ledger.store import is_absent
+
+            if "://" not in ledger and not is_absent(Path(ledger)):
                 raise
             anchors.refuse_elsewhere(ledger, places, datasets)
             return None

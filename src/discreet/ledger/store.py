@@ -126,7 +126,7 @@ class Store:
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
-            if _is_absent(path):
+            if is_absent(path):
                 absent(str(self.place), self.label)
             _check_path(path, read_only=read_only)
             if not (read_only or in_place):
@@ -430,10 +430,14 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
     return f"{Path(os.path.realpath(path)).as_uri()}?{mode}"
 
 
-def _is_absent(path: Path) -> bool:
-    """Whether there is nothing at a path; a folder that is closed to this user does not tell."""
-    with suppress(PermissionError):
-        return not path.exists()
+def is_absent(path: Path) -> bool:
+    """Whether there is nothing at a path; a closed folder, and links that lead to each other, do not tell."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
     return False
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.data.databases import is_address
@@ -26,6 +26,9 @@ from discreet.words.errors import PlanError
 
 LISTED = 30
 """Values of a public column that are offered for labels; with more it is no list that people label."""
+
+
+UNUSED = "no statistic reads these; none says of which period a row is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,24 +83,24 @@ def write_plan(path: str | Path, wish: Wish) -> Path:
         )
     if wish.quarters is not None:
         refuse(history_faults(wish.quarters, wish.schema, wish.time))
-    lines = _rows(path, wish) if wish.schema is None else _jobs(path, wish, _without_periods(wish, wish.schema))
+    lines = _rows(path, wish) if wish.schema is None else _jobs(path, wish, wish.schema)
     text = "\n".join(lines) + "\n"
     read_plan(path, text.encode())
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _without_periods(wish: Wish, schema: Schema) -> Schema:
-    """The schema with all other columns as unused, after none was found that may be a period."""
+def _without_role(wish: Wish, schema: Schema) -> list[str]:
+    """The columns that somebody has to declare, after none was found that may be a period."""
     frame = open_frame(wish.source, readings=schema.readings([wish.source]))
     time = None if wish.quarters is None else wish.time
     others = schema.unnamed(column for column in frame.collect_schema() if column != time)
     refuse((fault for fault, _ in periods(frame, schema, others, time=time)), about="source")
-    return replace(schema, unused=(*schema.unused, REST)) if others else schema
+    return others
 
 
 def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
-    levels = _public_levels(wish, schema)
+    others, levels = _without_role(wish, schema), _public_levels(wish, schema)
     yield from _head(wish, path)
     yield f"source = {_text(_relative(wish.source, path))}    # confidential; stays where it is"
     if wish.workplaces:
@@ -122,7 +125,9 @@ def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
         yield f"worker = {_text(schema.worker)}{_typed(wish, schema.worker)}"
     yield f"workplace_attributes = {_list(schema.workplace_attributes)}    # everybody may know these"
     if schema.unused:
-        yield f"unused = {_list(schema.unused)}    # no statistic reads these; none says of which period a row is"
+        yield f"unused = {_list(schema.unused)}    # {UNUSED}"
+    if others:
+        yield f"# unused = {_list((*schema.unused, REST))}    # of all other columns, if that is so: {UNUSED}"
     yield from ("", "[data.schema.worker_attributes]    # confidential; only what each can be is public, in this order")
     yield from (f"{_key(name)} = {_list(schema.domain(name).declared)}" for name in schema.worker_attributes)
     for name, found in levels.items():

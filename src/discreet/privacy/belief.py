@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -79,14 +80,18 @@ def permitted(
 def _all_steps(unit: Establishments | Workers | EstablishmentNodes, truth: int, low: int, high: int) -> Vector:
     """The distance of every size from the true one."""
     away = np.abs(np.arange(low, high + 1) - truth)
-    if isinstance(unit, Workers):
-        return away.astype(np.float64)
-    if isinstance(unit, EstablishmentNodes):
-        kept = np.arange(low, high + 1) <= unit.theta
-        return np.where(away, kept + float(truth <= unit.theta), 0.0)
-    if is_weak(unit.strength):
-        return _climbed(unit, 0, int(away.max()))[away]
-    return np.concatenate([_climbed(unit, truth, low)[:0:-1], _climbed(unit, truth, high)])
+    match unit:
+        case Workers():
+            return away.astype(np.float64)
+        case EstablishmentNodes():
+            kept = np.arange(low, high + 1) <= unit.theta
+            return np.where(away, kept + float(truth <= unit.theta), 0.0)
+        case Establishments():
+            if is_weak(unit.strength):
+                return _climbed(unit, 0, int(away.max()))[away]
+            return np.concatenate([_climbed(unit, truth, low)[:0:-1], _climbed(unit, truth, high)])
+        case _:
+            assert_never(unit)
 
 
 def _climbed(unit: Establishments, start: int, end: int) -> Vector:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-from discreet.privacy.units import AnyRow, Groups, Rows, Unit
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers
 from discreet.words.errors import PrivacyError
 from discreet.words.faults import Argument, Phrase, Spelled, Subject
 from discreet.words.voices import FORM, PLAN, Command, Symbol, Voice
@@ -81,7 +81,13 @@ def refuse_undeclared(
 
 def protected(unit: Unit) -> tuple[str, ...]:
     """The columns by name whose values the unit hides; other units than rows' responses name none."""
-    return unit.responses if isinstance(unit, Rows | Groups) else ()
+    match unit:
+        case Rows() | Groups():
+            return unit.responses
+        case AnyRow() | Establishments() | Workers() | EstablishmentNodes():
+            return ()
+        case _:
+            assert_never(unit)
 
 
 def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dict[str, Any]:

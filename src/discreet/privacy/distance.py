@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import assert_never
 
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers, is_weak
 from discreet.words.errors import PrivacyError
@@ -46,12 +47,16 @@ def distance(
             "Write 0 for a kind that is absent.",
             about="after",
         )
-    if isinstance(unit, Workers):
-        return Fraction(sum(abs(a - b) for a, b in zip(one, other, strict=True)))
-    if isinstance(unit, EstablishmentNodes):
-        return Fraction(0 if one == other else sum(sum(force) <= unit.theta for force in (one, other)))
-    both = tuple(max(pair) for pair in zip(one, other, strict=True))
-    return _growth(unit, one, both) + _growth(unit, other, both)
+    match unit:
+        case Workers():
+            return Fraction(sum(abs(a - b) for a, b in zip(one, other, strict=True)))
+        case EstablishmentNodes():
+            return Fraction(0 if one == other else sum(sum(force) <= unit.theta for force in (one, other)))
+        case Establishments():
+            both = tuple(max(pair) for pair in zip(one, other, strict=True))
+            return _growth(unit, one, both) + _growth(unit, other, both)
+        case _:
+            assert_never(unit)
 
 
 def size_steps(unit: Establishments, smaller: int, larger: int) -> Fraction:

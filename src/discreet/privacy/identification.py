@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 from discreet.privacy.losses import Loss
 from discreet.privacy.requirements import Attacker, requirements
-from discreet.privacy.units import AnyRow, Establishments, Groups, Rows, Unit
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers
 
 ALPHA = Fraction(1, 10)
 """The share to which sizes are to be hidden, where the unit says none."""
@@ -70,7 +71,13 @@ def belief_bounds(unit: Unit, loss: Loss) -> tuple[BeliefBound, ...]:
     if isinstance(unit, Groups):
         whose = " and ".join(unit.by)
         return (BeliefBound(f"one {whose}", "informed", "two sets of responses of its rows", epsilon, delta),)
-    share = unit.alpha if isinstance(unit, Establishments) else ALPHA
+    match unit:
+        case Establishments():
+            share = unit.alpha
+        case Workers() | EstablishmentNodes():
+            share = ALPHA
+        case _:
+            assert_never(unit)
     return tuple(
         BeliefBound(
             found.requirement, found.attacker, found.pair, found.steps * epsilon, _failing(loss, found.steps, delta)

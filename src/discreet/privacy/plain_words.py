@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from discreet.privacy.losses import shown
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers, is_weak
 
@@ -33,6 +35,8 @@ def plain_words(unit: Unit, jobs: int | None) -> str:
                 "The published tables would have come out the same with nearly the same probability. Larger ones are "
                 f"left out.{_several(unit, jobs)}"
             )
+        case _:
+            assert_never(unit)
 
 
 def steps_of_one_job(unit: Unit) -> int:
@@ -44,11 +48,19 @@ def steps_of_one_job(unit: Unit) -> int:
             return unit.exchange
         case Workers() | EstablishmentNodes():
             return 2
+        case _:
+            assert_never(unit)
 
 
 def by_jobs(unit: Unit) -> bool:
     """Whether the unit is about jobs, of which a worker may have several."""
-    return not isinstance(unit, Rows | Groups | AnyRow)
+    match unit:
+        case Rows() | Groups() | AnyRow():
+            return False
+        case Establishments() | Workers() | EstablishmentNodes():
+            return True
+        case _:
+            assert_never(unit)
 
 
 def _sizes(unit: Establishments) -> str:

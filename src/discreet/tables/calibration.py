@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
-from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
+from discreet.privacy.units import (
+    BY_ESTABLISHMENTS,
+    AnyRow,
+    EstablishmentNodes,
+    Establishments,
+    Groups,
+    Rows,
+    Unit,
+    Workers,
+)
 from discreet.tables.mechanisms import outside
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.nearest import LEAST_ALPHA, LEAST_DELTA, MOST_EPSILON, remedies
@@ -228,13 +238,24 @@ def baseline(
             ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
             about="mechanism",
         )
-    theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
+    theta = moved(unit)
     return calibrate(kind, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta)
+
+
+def moved(unit: Unit) -> int:
+    """The numbers of jobs by which one change moves a table, where noise does not follow sizes."""
+    match unit:
+        case EstablishmentNodes():
+            return unit.theta
+        case Workers() | Establishments() | Rows() | Groups() | AnyRow():
+            return 1
+        case _:
+            assert_never(unit)
 
 
 def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
     """Refuse amounts that double precision could not calibrate with."""
-    sensitivity = unit.theta if isinstance(unit, EstablishmentNodes) else 1
+    sensitivity = moved(unit)
     if sensitivity > MOST_NOISE * epsilon:
         raise _too_wide(
             Argument("epsilon", Symbol(shown(epsilon))),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
 from discreet.noise.anchors import covered
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers, is_weak
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers, is_weak
 from discreet.release.account import Account
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
@@ -65,13 +65,19 @@ def default_of(unit: Unit, epsilon: Fraction, *, cells: int, some: bool, plain: 
 
     With `plain`, for a delta or the paper's calibration, it is the mechanism whose refusal says what it lacks.
     """
-    if isinstance(unit, Workers):
-        return OF_WORKERS
-    if isinstance(unit, EstablishmentNodes):
-        return OF_ESTABLISHMENTS
-    if plain or not isinstance(unit, Establishments):
-        return OF_SEVERAL_COUNTS if cells > 1 else OF_ONE_COUNT
-    return default(unit, epsilon, cells=cells, everyone=not some or is_weak(unit.strength))
+    refused = OF_SEVERAL_COUNTS if cells > 1 else OF_ONE_COUNT
+    match unit:
+        case Workers():
+            return OF_WORKERS
+        case EstablishmentNodes():
+            return OF_ESTABLISHMENTS
+        case Establishments():
+            everyone = not some or is_weak(unit.strength)
+            return refused if plain else default(unit, epsilon, cells=cells, everyone=everyone)
+        case Rows() | Groups() | AnyRow():
+            return refused
+        case _:
+            assert_never(unit)
 
 
 @lru_cache(maxsize=256)

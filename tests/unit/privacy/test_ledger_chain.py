@@ -152,8 +152,8 @@ def entries(rows: list[Row]) -> list[Entry]:
 def of_others(*names: str) -> list[Row]:
     """Another whole chain, of data with these names."""
     with Ledger.in_memory() as ledger:
-        for name in names:
-            ledger.open_budget(dataset=name, unit=Workers(), total=Pure(1))
+        for name in names:  # another total: the first lines of two ledgers of one second would be the same
+            ledger.open_budget(dataset=name, unit=Workers(), total=Pure(3))
             ledger.charge(dataset=name, unit=Workers(), release="x", loss=Pure(1))
         return [entry.to_row() for entry in ledger.entries()]
 

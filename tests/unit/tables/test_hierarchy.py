@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.data.hierarchy import covers
 from discreet.data.jobs import Jobs
+from discreet.data.lineage import with_levels
 from discreet.data.schema import Schema
 from discreet.noise.source import SeededSource
 from discreet.tables.derived import sums_of
@@ -213,6 +214,8 @@ def test_a_lookup_of_numbers_gives_their_spelling(tmp_path: Path) -> None:
     assert fine.keys["naics6"].to_pylist() == [str(code) for code in codes]
     drawn = found.count("sector").release(epsilon=1, mechanism="polynomial")
     assert coarse.keys["sector"].to_pylist() == drawn.keys["sector"].to_pylist() == ["1", "2"]
+    public = with_levels(fine.keys.select(["naics6"]), declared)  # the same for a table that others published
+    assert public["sector"].to_pylist() == [str(1 + (code > 500_000)) for code in codes]
 
 
 @pytest.mark.parametrize("odd", ["1111", "11111199", "111111 ", ""])

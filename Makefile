@@ -38,8 +38,9 @@ demo: $(READY)
 test walks test-full: export OPENBLAS_NUM_THREADS ?= 1
 test walks test-full: export PYTHONDONTWRITEBYTECODE =
 
+# IN=changes: the tests of one wing or room.
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not walk and not full_size"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not walk and not full_size" $(if $(IN),$(wildcard tests/$(IN) tests/unit/$(IN) tests/reference/$(IN)))
 
 # With a browser, with Spark, and along the pages and examples.
 walks: setup

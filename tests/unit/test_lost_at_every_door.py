@@ -1,6 +1,6 @@
 """No door spends from a ledger that lost lines: all that release (`release_doors`), and all commands that take one.
 
-Doors and commands are listed from the registries of the code. What desks do is in `web/test_lost_ledger.py`, plans are
+Doors and commands are listed from the registries of the code. What desks do is in `desk/test_lost_ledger.py`, plans are
 in `tests/plan/test_lost_ledgers.py`, and both engines of a ledger in `tests/ledger/test_anchors.py`.
 """
 

@@ -167,8 +167,8 @@ def _known(source: str, types: dict[str, str], declared: Any, others: list[str])
     from discreet.frames import missing, refuse
 
     keys = [] if declared is None else declared.keys
-    name = Path(source).name
-    refuse((missing(column, types, name=name) for column in (*keys, *others) if column not in types), about="source")
+    name, asked = Path(source).name, (*keys, *others)
+    refuse((missing(column, types, name=name, asked=asked) for column in asked if column not in types), about="source")
 
 
 def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:

@@ -99,4 +99,8 @@ FOUND: dict[str, World] = {
         amounts=(Amount("pay", whole=False),),
         odd=(Odd("nan", "pay"),),
     ),
+    # as a new user with data of their own
+    "a file without names showed its first row to whoever asked for a plan": _world(
+        frame="csv ,", odd=(Odd("no names"),), command=True
+    ),
 }

@@ -314,6 +314,15 @@ def _in_memory(walk: Walk) -> Iterator[str]:
     told = walk.frames
     if len({*told.values()}) > 1:
         yield "frames differ: " + "; ".join(f"{kind}: {said[:300]}" for kind, said in told.items())
+    kind, said = walk.strange
+    if kind and not said.startswith("refused: ") and {said} != {*told.values()} and not _may_be(walk, kind):
+        yield f"a column of {kind} is released"
+
+
+def _may_be(walk: Walk, kind: str) -> bool:
+    """Whether amounts may be of this type."""
+    numbers = ("half floats", "decimals", "whole numbers")
+    return kind.startswith(numbers) and any(kind.endswith(f"in {each.name!r}") for each in walk.world.amounts)
 
 
 def _at_the_desk(walk: Walk) -> Iterator[str]:

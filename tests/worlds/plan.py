@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ def prepared(world: World, folder: Path) -> Data:
     here = folder / "data"
     here.mkdir(parents=True)
     places = {"source": written(found.jobs, columns["jobs"], here, "jobs", world.frame)}
+    for odd in world.odd:
+        if odd.what in SPOILT:
+            path = here / places["source"]
+            path.write_bytes(SPOILT[odd.what](path.read_bytes()))
     if found.workplaces is not None:
         places["workplaces"] = written(found.workplaces, columns["workplaces"], here, "listed", world.frame)
     if found.workers is not None:
@@ -31,6 +36,15 @@ def prepared(world: World, folder: Path) -> Data:
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     (folder / "schema.toml").write_text("\n".join(_schema(world)), encoding="utf-8")
     return found
+
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "no names": lambda content: content.partition(b"\n")[2],
+    "another encoding": lambda content: content[:-2] + b"\xe9" + content[-2:],
+    "big-endian": lambda content: codecs.BOM_UTF16_BE + content.decode("utf-8-sig").encode("utf-16-be"),
+    "a short line": lambda content: content + b"1\n",
+}
+"""What is odd about a file of text."""
 
 
 def _columns(world: World) -> dict[str, list[str]]:

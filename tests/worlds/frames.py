@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,24 @@ def arrow(rows: Sequence[Row], columns: Sequence[str]) -> pa.Table:
     return pa.table(found)
 
 
+SERVER: list[str] = []
+"""The address of a running PostgreSQL, while worlds may have tables there."""
+
+ENDINGS = {"parquet": "%s.parquet", "folder": "%s", "duckdb": "data.duckdb::%s", "sqlite": "data.sqlite::%s"}
+
+
+def placed(folder: Path, name: str, frame: str) -> str:
+    """The place of a table of a world in a folder, as a plan there names it."""
+    kind = frame.partition(" ")[0]
+    if kind == "postgresql":
+        return f"{SERVER[0]}::{_schema(folder)}.{name}"
+    return f"data/{ENDINGS.get(kind, f'%s.{kind}') % name}"
+
+
+def _schema(folder: Path) -> str:
+    return f"w{sha256(str(folder.resolve()).encode()).hexdigest()[:16]}"
+
+
 def written(rows: Sequence[Row], columns: Sequence[str], folder: Path, name: str, frame: str) -> str:
     """Write a table in a kind of file; its place, as a plan names it."""
     kind, _, how = frame.partition(" ")
@@ -64,7 +83,33 @@ def written(rows: Sequence[Row], columns: Sequence[str], folder: Path, name: str
         case "sqlite":
             _sqlite(table, folder / "data.sqlite", name)
             return f"data.sqlite::{name}"
+        case "postgresql":
+            _postgresql(table, f"{_schema(folder.parent)}.{name}")
+            return f"{name} of the server"
     raise ValueError(frame)
+
+
+def _postgresql(table: pa.Table, name: str) -> None:
+    import psycopg
+
+    named = {column: '"' + column.replace('"', '""') + '"' for column in table.column_names}
+    kinds = [f"{named[field.name]} {_of_postgresql(field.type)}" for field in table.schema]
+    rows = [*zip(*(table[column].to_pylist() for column in table.column_names), strict=True)]
+    with psycopg.connect(SERVER[0], autocommit=True) as server, server.cursor() as cursor:
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {name.partition('.')[0]}")
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        cursor.execute(f"CREATE TABLE {name} ({', '.join(kinds)})")
+        with cursor.copy(f"COPY {name} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+def _of_postgresql(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_string(kind):
+        return "text"
+    return "bigint" if pa.types.is_integer(kind) else "double precision"
 
 
 def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, *, packed: bool) -> bytes:

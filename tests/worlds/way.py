@@ -131,7 +131,7 @@ def _checked(path: Path, *, owner: bool) -> Ended:
 def walked(world: World, folder: Path) -> Walk:
     """Take the world from its data to what is published."""
     walk = Walk(world, folder, prepared(world, folder))
-    place, options = source(world)
+    place, options = source(world, folder)
     walk.step("data check", "data", "check", place, *options)
     if walk.step("plan new", "plan", "new", place, *options, "--out", "new.toml").code == 0:
         walk.check("check new", "new.toml")

@@ -89,8 +89,8 @@ def new(
         Wish(
             source=source,
             schema=declared,
-            workplaces=None if workplaces is None else str(workplaces),
-            workers=None if workers is None else str(workers),
+            workplaces=workplaces,
+            workers=workers,
             allow_multiple=bound,
             quarters=columns.listed(quarters, source, time),
             time=time,
@@ -164,10 +164,10 @@ def _types(source: str) -> dict[str, str]:
 
 def _known(source: str, types: dict[str, str], declared: Any, others: list[str]) -> None:
     """Refuse columns that are not there; those of lists apart are not looked for."""
-    from discreet.frames import missing, refuse
+    from discreet.frames import called, missing, refuse
 
     keys = [] if declared is None else declared.keys
-    name, asked = Path(source).name, (*keys, *others)
+    name, asked = called(source), (*keys, *others)
     refuse((missing(column, types, name=name, asked=asked) for column in asked if column not in types), about="source")
 
 

@@ -195,6 +195,10 @@ def _made_odd(found: Data, world: World, odd: Odd) -> Data:
             row[odd.column] = None
         case "no rows":
             jobs.clear()
+        case "two periods":
+            for each in [*jobs]:
+                each[odd.column] = "2023Q4"
+                jobs.append(each | {odd.column: "2024Q1"})
         case "one row more":
             jobs.append(dict(row) | {world.worker: f"{MARK} more" if world.keys == "text" else NUMBER - 2})
         case what if what in OF_FILES:

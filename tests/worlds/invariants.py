@@ -104,6 +104,9 @@ def _foreseen(walk: Walk) -> Iterator[str]:
             yield f"the owner's check ended with {ended['owner'].code}\n{said[-1500:]}"
     if not world.misnamed and world.refused != (ended["data check"].code == 1):
         yield f"data check ended with {ended['data check'].code}\n{ended['data check'].said[-1500:]}"
+    for odd in world.odd:
+        if odd.what == "two periods" and not world.misnamed and repr(odd.column) not in ended["data check"].said:
+            yield f"the owner is not asked whether {odd.column!r} is a period\n{ended['data check'].said[-1500:]}"
     if not world.misnamed and not world.refused and ended["plan new"].code:
         yield f"plan new ended with {ended['plan new'].code}\n{ended['plan new'].said[-1500:]}"
 

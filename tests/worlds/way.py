@@ -35,7 +35,7 @@ class Ended:
     said: str
 
 
-SEVERAL = ("twice", "torn", "no rows", "outside", *OF_FILES)
+SEVERAL = ("twice", "two periods", "torn", "no rows", "outside", *OF_FILES)
 """What makes a row odd in more than one way, or not the same way elsewhere."""
 
 COUNTED: Counter[str] = Counter()

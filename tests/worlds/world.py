@@ -272,7 +272,7 @@ def drawn(seed: int, number: int) -> World:
         memory=chance.random() < 0.15,
         forged=chance.random() < 0.25,
         damaged=chance.random() < 0.2,
-        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.03 else (),
+        accidents=tuple(chance.choices(ACCIDENTS, k=chance.randint(1, 3))) if chance.random() < 0.05 else (),
         seed=said,
     )
     if "utf-16" in world.frame and any(max(each) > "\uffff" for each in _texts(world)):
@@ -503,6 +503,8 @@ def _odd(chance: Random, world: World) -> Odd:
         found.append(Odd("twice"))
     if not world.counted and "workers" not in world.apart:
         found += [Odd("one row more")] * 2
+    if not world.counted and world.several == 1 and not world.amounts:
+        found += [Odd("two periods", name) for name, _ in world.idle] * 2
     if world.frame.startswith("csv ") and "utf-16" not in world.frame:
         found += [Odd(what) for what in OF_FILES]
     if len({*world.attributes}) and "workplaces" not in world.apart:

@@ -40,6 +40,7 @@ def prepared(world: World, folder: Path) -> Data:
 
 SPOILT: dict[str, Callable[[bytes], bytes]] = {
     "no names": lambda content: content.partition(b"\n")[2],
+    "names again": lambda content: content + content.partition(b"\n")[0].removeprefix(codecs.BOM_UTF8) + b"\n",
     "another encoding": lambda content: content[:-2] + b"\xe9" + content[-2:],
     "big-endian": lambda content: codecs.BOM_UTF16_BE + content.decode("utf-8-sig").encode("utf-16-be"),
     "a short line": lambda content: content + b"1\n",

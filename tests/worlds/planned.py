@@ -1,8 +1,8 @@
 """Plans of models and posterior summaries, the whole way: odd designs of `models` as files, and what holds of each.
 
-What must hold: no traceback; `check` and `run` agree; whatever one response holds decides nothing that is said or
-refused; what is refused is refused before it is paid; the ledger and the files agree; `verify` finds nothing wrong,
-and finds what was changed.
+What must hold: no traceback; `check` and `run` agree; the owner is told of a response that counts as nothing;
+whatever one response holds decides nothing that is said or refused; what is refused is refused before it is paid; the
+ledger and the files agree; `verify` finds nothing wrong, and finds what was changed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from worlds.forged import forge
 from worlds.kinds import arrow
 from worlds.models import World
 from worlds.way import COUNTED, Ended, call
+
+WORDS = 0.3
+"""How often the response of a CSV file is words, which count as nothing."""
 
 ODD = (None, math.nan, math.inf, -math.inf, 1e308, -0.0)
 
@@ -80,6 +83,8 @@ def faults(seed: int, folder: Path) -> list[str]:
     world, chance = drawn(seed), Random(seed)
     used = replace(world, columns={name: world.columns[name] for name in world.used})
     source = "rows.csv" if chance.random() < 0.3 and models.survives_csv(used) else "rows.parquet"
+    if source.endswith(".csv") and chance.random() < WORDS:
+        world = world.with_column(world.response, [chance.choice(("low", "high")) for _ in range(world.rows)])
     folder.mkdir(parents=True)
     written(world, folder / source)
     (folder / "plan.toml").write_text(text_of(world, source, chance), encoding="utf-8")
@@ -102,8 +107,12 @@ def _held(world: World, folder: Path, ended: dict[str, Ended], source: Path, cha
     checked, run = ended["check"], ended["run"]
     if checked.code != run.code:
         yield f"check ended with {checked.code} and the run with {run.code}\n{checked.said[-900:]}\n{run.said[-900:]}"
+    useless = source.suffix == ".csv" and all(isinstance(each, str) for each in world.columns[world.response])
+    if checked.code == 0 and useless != (ended["owner"].code == 2):
+        yield f"the owner's check of {useless=} ended with {ended['owner'].code}\n{ended['owner'].said[-900:]}"
     beside, row, values = folder.parent / "beside", chance.randrange(world.rows), [*world.columns[world.response]]
-    values[row] = chance.choice((True, False, None)) if isinstance(values[row], bool) else chance.choice(ODD)
+    odd = ("other", None) if useless else (True, False, None) if isinstance(values[row], bool) else ODD
+    values[row] = chance.choice(odd)
     beside.mkdir()
     written(world.with_column(world.response, values), beside / source.name)
     (beside / "plan.toml").write_bytes((folder / "plan.toml").read_bytes())

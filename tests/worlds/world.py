@@ -176,7 +176,7 @@ class World(Plain):
 HARMLESS = ("idle null", "idle nan", "negative zero", "beyond clipped", "1e308 clipped", "one row more")
 """Rows that are odd and have nothing wrong."""
 
-OF_FILES = ("no names", "another encoding", "big-endian", "a short line")
+OF_FILES = ("no names", "names again", "another encoding", "big-endian", "a short line")
 """What is odd about a file, and no row's fault."""
 
 

@@ -53,6 +53,8 @@ WRITTEN = {
 }
 """The spelling of a label, and of a number."""
 
+OTHERS = ("A code is text, a whole number, or true or false.", "Cast it at the source.")
+
 DATES = ("One date has several spellings.", "Write it as text at the source, such as 2024Q2 or 2024-06-30.")
 
 HEADER = "The first line of a CSV file names the columns; it may be missing, or below others."
@@ -169,13 +171,11 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return _known(data if isinstance(data, pa.Table) else data.read_all(), name=name)
     if isinstance(data, Mapping):
         try:
-            return pa.Table.from_pydict(dict(data))
+            return _known(pa.Table.from_pydict(dict(data)), name=name)
         except (TypeError, ValueError, OverflowError, NotImplementedError):  # Arrow's message may quote a value
             raise DataError(
                 f"{name} is a mapping whose columns are no table.",
@@ -183,12 +183,12 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
                 "Convert them, for example to arrays of numbers.",
             ) from None
     if nw.dependencies.is_polars_dataframe(data):
-        return data.to_arrow()
+        return _known(data.to_arrow(), name=name)
     if not nw.dependencies.is_pandas_dataframe(data):
         return None
     if not data.columns.is_unique:
         raise _twice(name)
-    return pa.table({str(column): _to_arrow_column(data[column], name=name) for column in data.columns})
+    return _known(pa.table({str(c): _to_arrow_column(data[c], name=name) for c in data.columns}), name=name)
 
 
 def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
@@ -204,7 +204,8 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
         labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
         if not {"label": labelled, "integer": dtype.is_integer(), "number": dtype.is_numeric()}[kind]:
             asked = f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed."
-            faults.append(Fault(None, asked, *(DATES if dtype.is_temporal() else WRITTEN[kind == "label"])))
+            written = WRITTEN[kind == "label"] if dtype.is_numeric() or kind != "label" else OTHERS
+            faults.append(Fault(None, asked, *(DATES if dtype.is_temporal() else written)))
     faults.sort(key=lambda fault: fault.said())
     refuse(faults)
 
@@ -401,11 +402,24 @@ def _home() -> duckdb.DuckDBPyConnection:
     return connect()
 
 
+def _known(table: pa.Table, *, name: str) -> pa.Table:
+    """The table with columns that DuckDB knows: without half floats and periods, of which it sees their numbers."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if field.type == pa.float16():
+            table = table.set_column(at, field.name, table.column(at).cast(pa.float32()))
+        elif getattr(field.type, "extension_name", "") == "pandas.period":
+            column = table.column(at).to_pandas().rename(field.name)
+            table = table.set_column(at, field.name, _to_arrow_column(column, name=name))
+    return table
+
+
 def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
     import pyarrow as pa
 
     try:
-        return pa.Array.from_pandas(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.Array.from_pandas(column.dt.to_timestamp() if str(column.dtype).startswith("period[") else column)
+    except (pa.ArrowException, OverflowError, ValueError):  # of whole numbers that no type of Arrow's holds
         mixed = f"Column {column.name!r} of {name} mixes types that no database column can hold."
         raise DataError(mixed, remedy="Convert it to one type, for example with astype(str).") from None

@@ -216,3 +216,13 @@ def test_tables_are_the_same_whatever_the_order_of_their_rows(tmp_path: Path) ->
         found[name] = _fingerprint(str(tmp_path / name))
     assert found["same"] == found["mixed"]
     assert len(set(found.values())) == 4
+
+
+def test_a_plan_has_one_note_however_it_is_named(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red before: `cd` into its folder, `run plan.toml`, and data of another day were released for the first price."""
+    interrupt(plan)
+    change(plan)
+    monkeypatch.chdir(plan.parent)
+    with pytest.raises(PlanError) as refusal:
+        run(Path(plan.name))
+    assert [fault.place for fault in refusal.value.faults] == [("data", "source")]

@@ -9,8 +9,9 @@ data        its rows, and what is true about them
 frames      its rows as files, and as frames of every kind
 plan        its plan, its schema and the options of the commands
 way         the whole way through the product, and what became of it
+planned     plans of models and posterior summaries, the whole way
 invariants  what holds in every world
-forging     releases with one thing changed
+forged      releases with one thing changed
 accidents   kills, full disks, locks, moved ledgers, clocks
 shrink      a plainer world with the same fault
 found       worlds that a fault was found in

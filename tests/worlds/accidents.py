@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import resource
+import shutil
 import signal
+import socket
 import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from fractions import Fraction
 from functools import cache
@@ -25,8 +29,12 @@ from unittest.mock import patch
 from bench import accidents as looked_up
 
 from runs import Runner
+from worlds.plan import prepared
 from worlds.way import Ended, Walk, call
 from worlds.world import World
+
+OTHER = "other"
+"""The folder of a world with other rows."""
 
 LONGEST = 0.15
 """Seconds into a step of a run at which it is killed."""
@@ -37,6 +45,8 @@ def happened(walk: Walk) -> list[str]:
     chance, found = Random(f"accidents of {walk.world.rows}"), []
     prices = {each.name: Fraction(each.epsilon) for each in walk.world.releases}
     before: dict[str, dict[str, str]] = {}
+    if "other rows" in walk.world.accidents:
+        prepared(replace(walk.world, rows=walk.world.rows + 1), walk.folder / OTHER)
     for number, name in enumerate(walk.world.accidents):
         try:
             ended = ACCIDENTS[name](walk.folder, chance)
@@ -53,8 +63,6 @@ def happened(walk: Walk) -> list[str]:
 @cache
 def runner() -> Runner:
     """Processes that have loaded everything; the first run is of the plainest world."""
-    from worlds.plan import prepared
-
     folder = Path(tempfile.mkdtemp(prefix="world-"))
     prepared(World(), folder / "first")
     found = Runner(folder / "first" / "plan.toml")
@@ -158,16 +166,105 @@ def _two(folder: Path, chance: Random) -> Ended:
 
 
 def _other_rows(folder: Path, chance: Random) -> Ended:
-    """The data are others for a while, without a row."""
-    with _emptied(folder / "data"):
-        return call(folder, "run", "plan.toml")
+    """The data are others for a while: what was paid for the first ones is not drawn from these."""
+    _killed_drawing(folder, chance)
+    with _exchanged(folder / "data", folder / OTHER / "data"):
+        begun = looked_up.charged(folder) > len(looked_up.published(folder))
+        ended = call(folder, "run", "plan.toml") if begun else call(folder, "check", "plan.toml")
+    if begun:
+        assert ended.code == 2, f"a paid draw of other rows ended with {ended.code}: {ended.said[-800:]}"
+    return ended
 
 
 @contextmanager
-def _emptied(data: Path) -> Iterator[None]:
+def _kept_apart(folder: Path) -> Iterator[Path]:
+    """The ledger as it is now, in a folder of its own; it is back afterwards, and what stood in its place is gone."""
+    with tempfile.TemporaryDirectory() as place:
+        for path in folder.glob("ledger.db*"):
+            shutil.copy(path, place)
+        yield Path(place)
+        if any(Path(place).iterdir()):
+            _replaced(folder, Path(place))
+
+
+def _replaced(folder: Path, place: Path) -> None:
+    for path in folder.glob("ledger.db*"):
+        path.unlink()
+    for path in place.glob("ledger.db*"):
+        shutil.copy(path, folder)
+
+
+def _moved(folder: Path, chance: Random) -> Ended:
+    """The ledger is elsewhere for a while: what was paid is not paid again."""
+    if not looked_up.charged(folder):
+        return call(folder, "run", "plan.toml")
+    before = _seen(folder)
+    with _kept_apart(folder):
+        for path in folder.glob("ledger.db*"):
+            path.unlink()
+        ended = call(folder, "run", _renamed(folder) if chance.random() < 0.5 else "plan.toml")
+        assert ended.code == 2, f"a run without its ledger ended with {ended.code}: {ended.said[-800:]}"
+        assert not looked_up.charged(folder), "something was paid from a new ledger"
+    assert _seen(folder) == before, "a run without its ledger changed what is seen"
+    return ended
+
+
+def _brought_back(folder: Path, chance: Random) -> Ended:
+    """The ledger is what it was before a run: what was paid is not paid again."""
+    with tempfile.TemporaryDirectory() as place:
+        for path in folder.glob("ledger.db*"):
+            shutil.copy(path, place)
+        earlier = looked_up.charged(folder)
+        ended = call(folder, "run", "plan.toml")
+        if not any(Path(place).iterdir()) or looked_up.charged(folder) == earlier:
+            return ended
+        before = _seen(folder)
+        with _kept_apart(folder):
+            _replaced(folder, Path(place))
+            again = call(folder, "run", _renamed(folder) if chance.random() < 0.5 else "plan.toml")
+            assert again.code == 2, f"a run on an earlier ledger ended with {again.code}: {again.said[-800:]}"
+            assert looked_up.charged(folder) == earlier, "something was paid again"
+        assert _seen(folder) == before, "a run on an earlier ledger changed what is seen"
+    return again
+
+
+def _renamed(folder: Path) -> str:
+    """The plan with other names of releases, of which nothing is there yet."""
+    text = (folder / "plan.toml").read_text(encoding="utf-8")
+    data, *rest = text.split("[[release]]")
+    whole = "[[release]]".join([data, *(part.replace('name = "', 'name = "other-', 1) for part in rest)])
+    (folder / "renamed.toml").write_text(whole, encoding="utf-8")
+    return "renamed.toml"
+
+
+def _seen(folder: Path) -> dict[str, str]:
+    """What everybody can see."""
+    return looked_up.hashed(folder / "out") if (folder / "out").exists() else {}
+
+
+def _away(folder: Path, chance: Random) -> Ended:
+    """The server of the data, or that of the ledger, is gone or does not answer."""
+    before, paid = _seen(folder), looked_up.charged(folder)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if chance.random() < 0.3:
+            server.listen()  # and never says a word
+        place = f"postgresql://somebody@127.0.0.1:{server.getsockname()[1]}/world?connect_timeout=2"
+        key, address = chance.choice((("source", f"{place}::jobs"), ("ledger", place)))
+        text = (folder / "plan.toml").read_text(encoding="utf-8")
+        moved = re.sub(rf'^{key} = "[^"]*"', lambda _: f'{key} = "{address}"', text, count=1, flags=re.MULTILINE)
+        (folder / "away.toml").write_text(moved, encoding="utf-8")
+        ended = call(folder, "run", "away.toml")
+    assert ended.code in (1, 2), f"a run without its {key} ended with {ended.code}: {ended.said[-800:]}"
+    assert (_seen(folder), looked_up.charged(folder)) == (before, paid), f"a run without its {key} changed something"
+    return ended
+
+
+@contextmanager
+def _exchanged(data: Path, other: Path) -> Iterator[None]:
     kept = {path: (path.read_bytes(), path.stat()) for path in data.rglob("*") if path.is_file()}
-    for path, (content, _) in kept.items():
-        path.write_bytes(content[: len(content) // 2])
+    for path in kept:
+        path.write_bytes((other / path.relative_to(data)).read_bytes())
     try:
         yield
     finally:
@@ -185,4 +282,7 @@ ACCIDENTS: dict[str, Callable[[Path, Random], Any]] = {
     "a clock": _clock,
     "two at once": _two,
     "other rows": _other_rows,
+    "a moved ledger": _moved,
+    "a ledger brought back": _brought_back,
+    "a server away": _away,
 }

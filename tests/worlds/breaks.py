@@ -30,10 +30,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=60, help="at most so long for each")
     parser.add_argument("--seed", type=int, default=37)
     parser.add_argument("--only", type=int, help="one of them, counted from 1")
+    parser.add_argument("--from", type=int, default=1, dest="begin", help="from this one on")
     asked = parser.parse_args(arguments)
     made = tomllib.loads((HERE / "breaks.toml").read_text(encoding="utf-8"))["break"]
     found = 0
-    chosen = [each for number, each in enumerate(made, 1) if asked.only in (None, number)]
+    chosen = [each for number, each in enumerate(made, 1) if asked.only in (None, number) and number >= asked.begin]
     for each in chosen:
         begun = time.monotonic()
         said = _tried(each, asked)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from worlds.codes import spelled
-from worlds.world import Amount, Odd, Release, World
+from worlds.world import OF_FILES, Amount, Odd, Release, World
 
 MARK = "Zaphod"
 NUMBER = 731649800000
@@ -195,6 +195,14 @@ def _made_odd(found: Data, world: World, odd: Odd) -> Data:
             row[odd.column] = None
         case "no rows":
             jobs.clear()
+        case "two periods":
+            for each in [*jobs]:
+                each[odd.column] = "2023Q4"
+                jobs.append(each | {odd.column: "2024Q1"})
+        case "one row more":
+            jobs.append(dict(row) | {world.worker: f"{MARK} more" if world.keys == "text" else NUMBER - 2})
+        case what if what in OF_FILES:
+            pass
         case "outside":
             row[odd.column] = "nothing declared" if isinstance(row[odd.column], str) else 99
             if isinstance(world.attribute(odd.column).codes[0], bool):
@@ -223,7 +231,7 @@ def truth(world: World, release: Release) -> list[dict[tuple[str, ...], int]]:
     plain = data(_sound(world))
     workers = {row[world.worker]: row for row in plain.workers or ()}
     listed = {row[world.establishment]: row for row in (plain.workplaces or plain.jobs)}
-    whole = [row | listed[row[world.establishment]] | workers.get(row[world.worker], {}) for row in plain.jobs]
+    whole = [listed[row[world.establishment]] | workers.get(row[world.worker], {}) | row for row in plain.jobs]
     for row in (*whole, *listed.values()):
         for levels in world.hierarchies:
             row |= parents(world, levels.name, row[levels.finest])
@@ -298,4 +306,4 @@ def unmet(world: World) -> bool:
 def _sound(world: World) -> World:
     from dataclasses import replace
 
-    return replace(world, odd=())
+    return replace(world, odd=tuple(odd for odd in world.odd if odd.what == "one row more"))

@@ -66,7 +66,7 @@ def opened(walk: Walk) -> dict[str, Ended]:
     shutil.copytree(walk.folder / "data", folder / "data")
     for path in (*walk.folder.glob("lookup-*"), *walk.folder.glob("sizes.csv")):
         shutil.copy(path, folder)
-    (folder / "desk.toml").write_text(desk_settings(walk.world), encoding="utf-8")
+    (folder / "desk.toml").write_text(desk_settings(walk.world, walk.folder), encoding="utf-8")
     try:
         app = create(Desk.open(folder), entrance="token")
     except DiscreetError as error:

@@ -15,6 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from discreet.archive.packing import as_json, pack
 from forging import Files, resealed, unpacked
 
@@ -25,11 +28,11 @@ def forge(bundle: Path, to: Path, chance: Random) -> tuple[str, bool]:
     """Write a bundle with one thing changed; what it is, and whether only the agency's ledger can tell."""
     files = unpacked(bundle)
     before = dict(files)
-    what = chance.choice([*CHANGES])
-    skill = chance.choice(SKILLS)
-    hidden = CHANGES[what](files, chance)
-    if files == before:
-        what, hidden = "a line", _line(files, chance)
+    skill, hidden = chance.choice(SKILLS), False
+    for what in chance.sample([*CHANGES], len(CHANGES)):
+        hidden = CHANGES[what](files, chance)
+        if files != before:
+            break
     if skill == "the ledger":
         resealed(files)
     if skill != "the file":
@@ -52,7 +55,7 @@ def _cell(form: str, column: str, change: Callable[[str, Random], str]) -> Calla
     def forge(files: Files, chance: Random) -> bool:
         named = _tables(files, form)
         if not named:
-            return False
+            return _of_parquet(files, form, column, change, chance)
         name = chance.choice(named)
         head, *rows = csv.reader(io.StringIO(files[name].decode("utf-8-sig")))
         labels = head.index("lower") - 1 if "lower" in head else 0  # flows have no interval beside their attributes
@@ -72,6 +75,29 @@ def _cell(form: str, column: str, change: Callable[[str, Random], str]) -> Calla
         return name.replace(".csv", ".parquet") not in files and form == "research"
 
     return forge
+
+
+def _of_parquet(files: Files, form: str, column: str, change: Callable[[str, Random], str], chance: Random) -> bool:
+    """The same of a Parquet file, where there is no CSV file."""
+    named = sorted(name for name in files if name.endswith(f"/{form}.parquet"))
+    if not named:
+        return False
+    name = chance.choice(named)
+    table = pq.read_table(io.BytesIO(files[name]))
+    head = table.column_names
+    labels = head.index("lower") - 1 if "lower" in head else 0
+    columns = [i for i, each in enumerate(head) if (each == column if column else i < labels)]
+    found = [(row, i) for i in columns for row, value in enumerate(table.column(i).to_pylist()) if value is not None]
+    if not found:
+        return False
+    row, i = chance.choice(found)
+    values, kind = table.column(i).to_pylist(), table.schema.field(i).type
+    other = change(str(values[row]), chance)
+    values[row] = int(other) if pa.types.is_integer(kind) else float(other) if pa.types.is_floating(kind) else other
+    out = io.BytesIO()
+    pq.write_table(table.set_column(i, table.schema.field(i), pa.array(values, kind)), out)
+    files[name] = out.getvalue()
+    return False
 
 
 def _more(old: str, chance: Random) -> str:

@@ -99,4 +99,14 @@ FOUND: dict[str, World] = {
         amounts=(Amount("pay", whole=False),),
         odd=(Odd("nan", "pay"),),
     ),
+    # as a new user with data of their own
+    "a file without names showed its first row to whoever asked for a plan": _world(
+        frame="csv ,", odd=(Odd("no names"),), command=True
+    ),
+    "two files joined with their lines of names: the second was a job at an establishment of its own": _world(
+        frame="csv ,", odd=(Odd("names again"),)
+    ),
+    "a run that was resumed from another folder drew other rows for the price of the first ones": _world(
+        frame="parquet", accidents=("other rows",)
+    ),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from worlds.data import Data, data, largest
-from worlds.frames import written
+from worlds.frames import placed, written
 from worlds.world import Release, World
 
 
@@ -18,19 +19,33 @@ def prepared(world: World, folder: Path) -> Data:
     columns = _columns(world)
     here = folder / "data"
     here.mkdir(parents=True)
-    places = {"source": written(found.jobs, columns["jobs"], here, "jobs", world.frame)}
+    path = here / written(found.jobs, columns["jobs"], here, "jobs", world.frame)
+    for odd in world.odd:
+        if odd.what in SPOILT:
+            path.write_bytes(SPOILT[odd.what](path.read_bytes()))
     if found.workplaces is not None:
-        places["workplaces"] = written(found.workplaces, columns["workplaces"], here, "listed", world.frame)
+        written(found.workplaces, columns["workplaces"], here, "listed", world.frame)
     if found.workers is not None:
-        places["workers"] = written(found.workers, columns["workers"], here, "people", world.frame)
+        written(found.workers, columns["workers"], here, "people", world.frame)
+    places = {"source": "jobs"} | {each: TABLES[each] for each in world.apart}
     for name, rows in found.lookups.items():
         written(rows, [*rows[0]], folder, f"lookup-{name}", "csv ,")
     if world.public:
         _sizes(world, found, folder)
-    text = "\n".join(_plan(world, {key: f"data/{place}" for key, place in places.items()}))
+    text = "\n".join(_plan(world, {key: placed(folder, name, world.frame) for key, name in places.items()}))
     (folder / "plan.toml").write_text(text, encoding="utf-8")
     (folder / "schema.toml").write_text("\n".join(_schema(world)), encoding="utf-8")
     return found
+
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "no names": lambda content: content.partition(b"\n")[2],
+    "names again": lambda content: content + content.partition(b"\n")[0].removeprefix(codecs.BOM_UTF8) + b"\n",
+    "another encoding": lambda content: content[:-2] + b"\xe9" + content[-2:],
+    "big-endian": lambda content: codecs.BOM_UTF16_BE + content.decode("utf-8-sig").encode("utf-16-be"),
+    "a short line": lambda content: content + b"1\n",
+}
+"""What is odd about a file of text."""
 
 
 def _columns(world: World) -> dict[str, list[str]]:
@@ -55,23 +70,22 @@ def _columns(world: World) -> dict[str, list[str]]:
     }
 
 
-def source(world: World) -> tuple[str, list[str]]:
+TABLES = {"workplaces": "listed", "workers": "people"}
+"""What the lists apart are called."""
+
+
+def source(world: World, folder: Path) -> tuple[str, list[str]]:
     """The file of the jobs, and the options that say which column is what."""
-    kind = world.frame.partition(" ")[0]
-    ending = {"parquet": "%s.parquet", "folder": "%s", "duckdb": "data.duckdb::%s", "sqlite": "data.sqlite::%s"}
-    named = "data/" + ending.get(kind, f"%s.{kind}")
     options = ["--schema", "schema.toml"]
-    if "workplaces" in world.apart:
-        options += ["--workplaces", named % "listed"]
-    if "workers" in world.apart:
-        options += ["--workers", named % "people"]
+    for each in world.apart:
+        options += [f"--{each}", placed(folder, TABLES[each], world.frame)]
     if world.quarters:
         options += ["--quarters", ",".join(map(str, world.quarters)), "--time", world.time]
     if world.declared is True:
         options.append("--allow-multiple")
     elif world.declared:
         options += ["--most-jobs", str(world.declared)]
-    return named % "jobs", options
+    return placed(folder, "jobs", world.frame), options
 
 
 def toml(value: Any) -> str:
@@ -180,14 +194,11 @@ def _sizes(world: World, found: Data, folder: Path) -> None:
     written(rows, [*rows[0]], folder, "sizes", "csv ,")
 
 
-def desk_settings(world: World) -> str:
+def desk_settings(world: World, folder: Path) -> str:
     """desk.toml with the world as its only source."""
-    ending = {"parquet": "%s.parquet", "folder": "%s", "duckdb": "data.duckdb::%s", "sqlite": "data.sqlite::%s"}
-    kind = world.frame.partition(" ")[0]
-    named = "data/" + ending.get(kind, f"%s.{kind}")
-    lines = ['title = "A desk"', "[[source]]", 'name = "jobs"', f"path = {toml(named % 'jobs')}"]
-    lines += [f"workplaces = {toml(named % 'listed')}"] * ("workplaces" in world.apart)
-    lines += [f"workers = {toml(named % 'people')}"] * ("workers" in world.apart)
+    lines = ['title = "A desk"', "[[source]]", 'name = "jobs"']
+    lines += [f"path = {toml(placed(folder, 'jobs', world.frame))}"]
+    lines += [f"{each} = {toml(placed(folder, TABLES[each], world.frame))}" for each in world.apart]
     lines += [f"allow_multiple = {toml(world.declared)}"] * (world.declared is not False)
     lines += [f"period = {toml(world.period)}"] * bool(world.period)
     lines += [f"quarters = {toml([*map(str, world.quarters)])}", f"time = {toml(world.time)}"] * bool(world.quarters)

@@ -6,9 +6,11 @@ import zipfile
 from pathlib import Path
 from random import Random
 
+from forging import resealed, unpacked, verdict
 from worlds import damage
 from worlds.plan import prepared
-from worlds.world import World
+from worlds.way import call
+from worlds.world import Attribute, Release, World
 
 
 def test_damage_is_of_many_kinds_and_a_seed_repeats_it(tmp_path: Path) -> None:
@@ -28,3 +30,21 @@ def test_damage_is_of_many_kinds_and_a_seed_repeats_it(tmp_path: Path) -> None:
             packed.writestr("b/table.csv", "place,count\n1,2\n")
         whole.append(damage.damaged_bundle(path, Random(seed)))
     assert 0 < sum(whole) < 20
+
+
+def test_a_table_with_gaps_is_no_drawn_table(tmp_path: Path) -> None:
+    """The basic form, which a rule has emptied, in the place of the research form: `verify` warned and went on."""
+    world = World(
+        sizes=(40, 1, 2),
+        attributes=(Attribute("place", ("a", "b", "c")),),
+        releases=(Release("jobs", tables=(("place",),), options=(("suppress", {"below": 20}),)),),
+    )
+    prepared(world, tmp_path / "w")
+    assert call(tmp_path / "w", "run", "plan.toml").code == 0
+    bundle = tmp_path / "w" / "out" / "bundle.zip"
+    files = unpacked(bundle)
+    for kind in ("csv", "parquet"):
+        files[f"jobs/research.{kind}"] = files[f"jobs/basic.{kind}"]
+    resealed(files)
+    found = verdict(bundle, files)
+    assert found["jobs: intervals"].state == "WRONG", found

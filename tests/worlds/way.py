@@ -12,12 +12,16 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 
+from bench.accidents import faults as contradicting
+from bench.accidents import hashed
+
 from worlds.data import Data, unmet
 from worlds.plan import prepared, source
-from worlds.world import World
+from worlds.world import OF_FILES, World
 
 FORMATS = "csv,parquet,xlsx,csvw,sdmx"
 
@@ -31,7 +35,7 @@ class Ended:
     said: str
 
 
-SEVERAL = ("twice", "torn", "no rows", "outside")
+SEVERAL = ("twice", "two periods", "torn", "no rows", "outside", *OF_FILES)
 """What makes a row odd in more than one way, or not the same way elsewhere."""
 
 COUNTED: Counter[str] = Counter()
@@ -48,6 +52,7 @@ class Walk:
     forgery : what was changed in a copy of the bundle.
     contradictions : what the ledger and the files said against each other after an accident.
     frames : what a rehearsal in Python gave, by the kind of frame.
+    strange : which column was of a strange type, and what a rehearsal gave with it.
     """
 
     world: World
@@ -55,6 +60,7 @@ class Walk:
     data: Data
     ended: dict[str, Ended] = field(default_factory=dict)
     frames: dict[str, str] = field(default_factory=dict)
+    strange: tuple[str, str] = ("", "")
     forgery: str = ""
     contradictions: list[str] = field(default_factory=list)
 
@@ -125,7 +131,7 @@ def _checked(path: Path, *, owner: bool) -> Ended:
 def walked(world: World, folder: Path) -> Walk:
     """Take the world from its data to what is published."""
     walk = Walk(world, folder, prepared(world, folder))
-    place, options = source(world)
+    place, options = source(world, folder)
     walk.step("data check", "data", "check", place, *options)
     if walk.step("plan new", "plan", "new", place, *options, "--out", "new.toml").code == 0:
         walk.check("check new", "new.toml")
@@ -148,14 +154,18 @@ def walked(world: World, folder: Path) -> Walk:
 
         tried(walk)
     if world.memory and not world.quarters and not world.refused and not world.misnamed:
-        from worlds.session import rehearsed
+        from worlds.session import rehearsed, strange
 
         walk.frames |= rehearsed(walk)
+        walk.strange = strange(walk)
     return walk
 
 
 def _beside(walk: Walk) -> None:
     """The same plan on rows of which none is odd, and on rows of which another one is."""
+    what = walk.world.odd[0].what
+    if what in OF_FILES or (what == "one row more" and "at_most" in walk.world.public):
+        return  # `check` reads the names of columns, and bounds that are public
     for name, world in (
         ("check", replace(walk.world, odd=())),
         ("run", replace(walk.world, odd=walk.world.odd * 2, rows=walk.world.rows + 1)),
@@ -173,7 +183,12 @@ def _beside(walk: Walk) -> None:
 
 def after(walk: Walk) -> None:
     """What is done with a release."""
+    drawn = {name: hashed(walk.folder / "out" / name) for name in (each.name for each in walk.world.releases)}
     walk.step("again", "run", "plan.toml")
+    if drawn != {name: hashed(walk.folder / "out" / name) for name in drawn}:
+        walk.contradictions.append("a run that had ended is another one when it is asked for again")
+    prices = {each.name: Fraction(each.epsilon) for each in walk.world.releases}
+    walk.contradictions += contradicting(walk.folder, prices)
     walk.step("verify", "verify", "out/bundle.zip", "--ledger", "ledger.db")
     walk.step("ledger", "ledger", "verify", "ledger.db")
     walk.step("show", "ledger", "show", "ledger.db")
@@ -222,6 +237,28 @@ def faults(world: World, *, keep: Path | None = None) -> list[str]:
                 said = (f"$ {e.command}\n[{e.code}]\n{e.said}\n" for e in walk.ended.values())
                 (keep / "said.txt").write_text("\n".join(said), encoding="utf-8")
     return found
+
+
+def verified(world: World) -> list[str]:
+    """What `verify` says wrongly of a genuine release of a world, and of a copy with one thing changed."""
+    from worlds.forged import forge
+
+    world = replace(world, odd=(), accidents=())
+    with somewhere() as folder:
+        walk = Walk(world, folder, prepared(world, folder))
+        if walk.step("run", "run", "plan.toml").code:
+            return []
+        genuine = walk.step("verify", "verify", "out/bundle.zip", "--ledger", "ledger.db")
+        what, _ = forge(folder / "out" / "bundle.zip", folder / "forged.zip", Random(world.rows))
+        forged = walk.step("forged", "verify", "forged.zip", "--ledger", "ledger.db")
+    COUNTED[f"genuine bundles: verify ended with {genuine.code}"] += 1
+    COUNTED[f"with one thing changed: verify ended with {forged.code}"] += 1
+    COUNTED[f"changed: {what.partition(',')[0]}"] += 1
+    found = [f"verify calls a genuine release wrong\n{genuine.said[-2500:]}"] * (
+        genuine.code != 0 or "WRONG" in genuine.said
+    )
+    missed = forged.code != 1 or "WRONG" not in forged.said
+    return found + [f"verify does not find {what} ({forged.code})\n{forged.said[-2500:]}"] * missed
 
 
 def _counted(walk: Walk) -> Iterator[str]:

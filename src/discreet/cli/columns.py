@@ -43,10 +43,11 @@ WorkerAttributes: TypeAlias = Annotated[
     ),
 ]
 Workplaces: TypeAlias = Annotated[
-    Path | None, typer.Option(help="A separate file: the public list of establishments.", rich_help_panel=PANEL)
+    str | None,
+    typer.Option(metavar="DATA", help="A table apart: the public list of establishments.", rich_help_panel=PANEL),
 ]
 Workers: TypeAlias = Annotated[
-    Path | None, typer.Option(help="A separate file: the workers' attributes.", rich_help_panel=PANEL)
+    str | None, typer.Option(metavar="DATA", help="A table apart: the workers' attributes.", rich_help_panel=PANEL)
 ]
 Unused: TypeAlias = Annotated[
     list[str] | None,

@@ -89,8 +89,8 @@ def new(
         Wish(
             source=source,
             schema=declared,
-            workplaces=None if workplaces is None else str(workplaces),
-            workers=None if workers is None else str(workers),
+            workplaces=workplaces,
+            workers=workers,
             allow_multiple=bound,
             quarters=columns.listed(quarters, source, time),
             time=time,
@@ -164,11 +164,11 @@ def _types(source: str) -> dict[str, str]:
 
 def _known(source: str, types: dict[str, str], declared: Any, others: list[str]) -> None:
     """Refuse columns that are not there; those of lists apart are not looked for."""
-    from discreet.data.frames import missing, refuse
+    from discreet.data.frames import called, missing, refuse
 
     keys = [] if declared is None else declared.keys
-    name = Path(source).name
-    refuse((missing(column, types, name=name) for column in (*keys, *others) if column not in types), about="source")
+    name, asked = called(source), (*keys, *others)
+    refuse((missing(column, types, name=name, asked=asked) for column in asked if column not in types), about="source")
 
 
 def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:

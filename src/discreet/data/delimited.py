@@ -269,7 +269,8 @@ def _dialect(path: str, *, name: str) -> dict[str, str]:
         return {}  # DuckDB finds the same, and says so
     marked = head.startswith(codecs.BOM_UTF16_LE) and not head.startswith(codecs.BOM_UTF32_LE)
     if head.startswith(codecs.BOM_UTF16_BE) or (b"\0" in head and not marked):
-        raise DataError(f"{name} is not UTF-8 text.", "CSV files are read as UTF-8, or UTF-16 with its mark.", AS_UTF8)
+        readable = "CSV files are read as UTF-8, or UTF-16 with its mark and its low byte first."
+        raise DataError(f"{name} is not UTF-8 text.", readable, AS_UTF8)
     encoding = "utf-16" if marked else "utf-8"
     how = {"encoding": _literal(encoding)}
     announced = re.match(r'\ufeff?"?sep=(.)"?\r?\n', head.decode(encoding, errors="replace"), re.IGNORECASE)

@@ -55,6 +55,7 @@ WRITTEN = {
 
 PERIOD = "pandas.period"
 """What Arrow calls a column of periods."""
+OTHERS = ("A code is text, a whole number, or true or false.", "Cast it at the source.")
 
 DATES = ("One date has several spellings.", "Write it as text at the source, such as 2024Q2 or 2024-06-30.")
 
@@ -172,13 +173,11 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
-    if isinstance(data, pa.Table):
-        return _spelled(data)
-    if isinstance(data, pa.RecordBatchReader):
-        return _spelled(data.read_all())
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return _known(data if isinstance(data, pa.Table) else data.read_all(), name=name)
     if isinstance(data, Mapping):
         try:
-            return pa.Table.from_pydict(dict(data))
+            return _known(pa.Table.from_pydict(dict(data)), name=name)
         except (TypeError, ValueError, OverflowError, NotImplementedError):  # Arrow's message may quote a value
             raise DataError(
                 f"{name} is a mapping whose columns are no table.",
@@ -186,12 +185,12 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
                 "Convert them, for example to arrays of numbers.",
             ) from None
     if nw.dependencies.is_polars_dataframe(data):
-        return data.to_arrow()
+        return _known(data.to_arrow(), name=name)
     if not nw.dependencies.is_pandas_dataframe(data):
         return None
     if not data.columns.is_unique:
         raise _twice(name)
-    return pa.table({str(column): _to_arrow_column(data[column], name=name) for column in data.columns})
+    return _known(pa.table({str(c): _to_arrow_column(data[c], name=name) for c in data.columns}), name=name)
 
 
 def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
@@ -207,7 +206,8 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
         labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
         if not {"label": labelled, "integer": dtype.is_integer(), "number": dtype.is_numeric()}[kind]:
             asked = f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed."
-            faults.append(Fault(None, asked, *(DATES if dtype.is_temporal() else WRITTEN[kind == "label"])))
+            written = WRITTEN[kind == "label"] if dtype.is_numeric() or kind != "label" else OTHERS
+            faults.append(Fault(None, asked, *(DATES if dtype.is_temporal() else written)))
     faults.sort(key=lambda fault: fault.said())
     refuse(faults)
 
@@ -404,11 +404,16 @@ def _home() -> duckdb.DuckDBPyConnection:
     return connect()
 
 
-def _spelled(table: pa.Table) -> pa.Table:
-    """A table with periods of pandas as text: an engine would read how many there are since 1970."""
-    for i, kind in enumerate(table.schema):
-        if getattr(kind.type, "extension_name", "") == PERIOD:
-            table = table.set_column(i, kind.name, _to_arrow_column(table.column(i).to_pandas(), name="data"))
+def _known(table: pa.Table, *, name: str) -> pa.Table:
+    """The table with columns that DuckDB knows: no half floats, and periods as they are spelled."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if field.type == pa.float16():
+            table = table.set_column(at, field.name, table.column(at).cast(pa.float32()))
+        elif getattr(field.type, "extension_name", "") == PERIOD:
+            column = table.column(at).to_pandas().rename(field.name)
+            table = table.set_column(at, field.name, _to_arrow_column(column, name=name))
     return table
 
 
@@ -419,6 +424,6 @@ def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
     column = column.astype("string") if getattr(kind, "name", "").startswith("period") else column
     try:
         return pa.Array.from_pandas(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowException, OverflowError, ValueError):  # of whole numbers that no type of Arrow's holds
         mixed = f"Column {column.name!r} of {name} mixes types that no database column can hold."
         raise DataError(mixed, remedy="Convert it to one type, for example with astype(str).") from None

@@ -31,6 +31,7 @@ from discreet.data.row_checks import (
     empty,
     ends,
     faults_of,
+    names_again,
     nulls,
     once,
     one_row_per_job,
@@ -206,6 +207,7 @@ class Jobs:
         key, attributes = schema.establishment, schema.listed
         if self.workplaces is not None:
             checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes])]
+            checks += names_again("workplaces", self.workplaces, [key, *attributes])
             yield Pass("workplaces", self.workplaces, checks, self.workplaces)
             yield once(self.workplaces, "workplaces", key)
         elif attributes:
@@ -215,6 +217,7 @@ class Jobs:
         worker, domains = schema.worker, schema.worker_attributes
         if self.workers is not None and worker is not None:
             checks = [*nulls("workers", [worker, *domains]), *outside("workers", domains)]
+            checks += names_again("workers", self.workers, [worker, *domains])
             yield Pass("workers", self.workers, checks, self.workers)
             yield once(self.workers, "workers", worker)
         if worker is not None and self.allow_multiple is not False:
@@ -248,6 +251,7 @@ class Jobs:
 
         schema, table = self.schema, self.table
         checks = [*([] if may_be_empty else empty(self.name)), *nulls(self.name, schema.keys)]
+        checks += names_again(self.name, table, schema.keys)
         if self.workplaces is None:
             checks += nulls(self.name, schema.listed)
         if self.workers is None:

@@ -187,6 +187,25 @@ def nulls(name: str, columns: Iterable[str], lacking: tuple[str, str] = ("value"
     ]
 
 
+def names_again(name: str, frame: Frame, columns: Sequence[str]) -> list[RowCheck]:
+    """A row that holds the names of the columns: files with their own lines of names were joined."""
+    import narwhals.stable.v2 as nw
+
+    types = frame.collect_schema()
+    if len(columns) < 2 or any(types.get(column) != nw.String for column in columns):
+        return []
+    fault = Fault(
+        role(name),
+        f"A row of {name} holds the names of columns.",
+        "The line of names is there once, in front.",
+        ("Drop the row.", WHERE),
+    )
+    held = nw.all_horizontal(*(nw.col(column) == column for column in columns), ignore_nulls=False)
+    plain = not any({*column} & {"'", "\\"} for column in columns)
+    right = " OR ".join(f"{tick(column)} <> '{column}'" for column in columns)
+    return [each_row(fault, held, f"({right})" if plain else None)]
+
+
 def outside(
     name: str, domains: Mapping[str, Sequence[Label]], declared: str = "the schema's worker_attributes"
 ) -> list[RowCheck]:

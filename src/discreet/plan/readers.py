@@ -80,7 +80,9 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
     by = query.workplace_by
     table = read_table(path, kind=path.suffix[1:], attributes=by, columns=columns, coded=by)
     value, *ends = (table[name] for name in numbers)
-    count = doubles_of(value).astype(np.int64) if value.null_count else integers_of(value)
+    if value.null_count:
+        raise ValueError(f"{path.name} lacks numbers, and a table that was drawn has all of them")
+    count = integers_of(value)
     lower, upper = (doubles_of(end).reshape(-1, query.levels) for end in ends)
     sizes = {name: doubles_of(table[name])[:: query.levels] for name in sized}
     largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None

@@ -70,7 +70,8 @@ class EarlierData:
     def of(cls, file: PlanFile) -> EarlierData:
         """The note of a plan, which need not be there."""
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        name = hashlib.sha256(f"{file.document.path.resolve()}\0{file.ledger}".encode()).hexdigest()
+        ledger = file.ledger if "://" in file.ledger else Path(file.ledger).resolve()
+        name = hashlib.sha256(f"{file.document.path.resolve()}\0{ledger}".encode()).hexdigest()
         return cls(Path(state).expanduser() / "discreet" / f"{name}.json")
 
     def differs(self, held: dict[str, str]) -> bool:

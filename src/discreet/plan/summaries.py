@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.errors import PrivacyError
 from discreet.ledger import Entry
+from discreet.lmm.families.gaussian import GAUSSIAN
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
@@ -226,7 +227,7 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
         lagged=release.lagged,
         series=release.series,
         time=release.time,
-        family=release.family or "gaussian",
+        family=release.family or GAUSSIAN.name,
         exposure=release.exposure,
         account=account,
     )

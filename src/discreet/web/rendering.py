@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from discreet.errors import DiscreetError
+from discreet.lmm.families.registry import named, released
 from discreet.report import numbers, ranked, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
@@ -117,7 +118,10 @@ environment.filters |= {
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,
 }
-environment.globals |= {"navigation": NAVIGATION}
+environment.globals |= {
+    "navigation": NAVIGATION,
+    "families": lambda: [("" if named(name).linear else name, each.choice) for name, each in released().items()],
+}
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.lmm import likelihood
-from discreet.lmm.families import family
+from discreet.lmm.families.registry import family
 from discreet.lmm.generalised import FLAT_TOP
 from discreet.lmm.laplace import Problem, Term, laplace, mode
 

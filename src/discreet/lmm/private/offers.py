@@ -35,7 +35,7 @@ from discreet.lmm.private.notes import (
 from discreet.lmm.private.partition import Blocks, count_blocks, fit_partition, partition, refuse_dropped, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.request import ON_A_SCALE, RATES, SHARES, Method, ModelRequest
+from discreet.lmm.private.request import RATES, Method, ModelRequest
 from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import confined, response_sums, units_of
@@ -82,17 +82,17 @@ class ModelQuestion(Question[PrivateFit]):
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model
-        shares = case_of(request.family, SHARES)
-        frame = open_frame(data, readings={self.response: "outcome" if shares else "response"}, ordered=True)
+        outcomes = request.law.outcomes
+        frame = open_frame(data, readings={self.response: "outcome" if outcomes else "response"}, ordered=True)
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)
         known = public_design(
             frame, model, any_terms=case_of(self.method, {"moments": True, "paper": False, "strict": False})
         )
-        frame = with_outcomes(frame, self.response) if shares else frame
+        frame = with_outcomes(frame, self.response) if outcomes else frame
         frame = confined(frame, known, request.scale)
-        if case_of(request.family, ON_A_SCALE):
+        if not request.law.linear:
             refuse_terms(known, request)
             return offer_family(frame, known, request, self.split)
         if known.others:

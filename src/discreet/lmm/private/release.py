@@ -9,12 +9,11 @@ from discreet.errors import FormulaError, PrivacyError
 from discreet.faults import Argument
 from discreet.formula.arithmetic import refuse_made
 from discreet.formula.formula import lag_name, read_formula, without_lags
-from discreet.lmm.private.generalised import refuse_family
+from discreet.lmm.private.generalised import private_family, refuse_family
 from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import Blocks
 from discreet.lmm.private.request import (
     PUBLIC,
-    SHARES,
     Interval,
     Method,
     ModelRequest,
@@ -132,8 +131,8 @@ def release_mixed(
     if exposure is not None:
         beside = (*beside, exposure)
     columns = tuple(dict.fromkeys([*model.columns[1:], *beside]))
-    if bounds is None and account is None and SHARES.get(family):
-        bounds = (0, 1)
+    if bounds is None and account is None:
+        bounds = private_family(family).bounds
     unit, natural = unit_of(response, bounds, account, protect)
     if isinstance(unit, Groups):
         columns = tuple(dict.fromkeys([*columns, *unit.by]))

@@ -14,17 +14,13 @@ from typing import Literal, TypeAlias
 
 from discreet.errors import PrivacyError
 from discreet.faults import BETWEEN, Argument, Spelled
+from discreet.lmm.families.family import Response
+from discreet.lmm.families.registry import named
 from discreet.lmm.private.bounds import interval, plain, within_reach
 from discreet.lmm.private.sums import Scale
 from discreet.privacy.losses import Concentrated, Number, Pure, loss, upward
 from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
-
-SHARES = {"gaussian": False, "binomial": True, "poisson": False}
-"""Families whose responses are shares, or true and false."""
-
-ON_A_SCALE = {"gaussian": False, "binomial": True, "poisson": True}
-"""Families whose predictors are on the scale of a link, and that have a dispersion in place of a residual variance."""
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
@@ -75,6 +71,11 @@ class ModelRequest:
     time: str = ""
     family: str = "gaussian"
     exposure: str = ""
+
+    @property
+    def law(self) -> Response:
+        """What the family answers."""
+        return named(self.family)
 
     @property
     def width(self) -> Fraction:

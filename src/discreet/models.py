@@ -102,9 +102,8 @@ def mixed(
     prior : a `Prior` or its numbers by name; the answer is then the posterior: a `BayesMixed` for one random intercept,
         a `BayesTerms` for several variances.
     draws, chains, warmup, seed : settings of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
-    family : "gaussian" (the default); of outcomes and shares "binomial"; of counts "poisson", "negative-binomial",
-        "zero-inflated-poisson" or "zero-inflated-negative-binomial"; or what else `discreet.lmm.families` has. These
-        are fitted by maximum likelihood.
+    family : "gaussian" (the default), or one that is fitted by maximum likelihood: "binomial" of outcomes and shares,
+        "poisson" of counts, "gamma" of amounts and others, which `discreet fit --help` lists.
     points : number of points of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Only
         for families.
     offset : name of a column that is added to the linear predictor; in a formula: offset(x).

@@ -123,7 +123,7 @@ def VarCorr(fit: Fit) -> dict[str, Matrix]:  # noqa: N802 (R's name)
 
 
 def sigma(fit: Fit) -> float:
-    """The residual standard deviation; of counts and shares glmmTMB's, which is the negative binomial's size, or 1.
+    """The residual standard deviation; of other families glmmTMB's, such as the negative binomial's size, or 1.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def sigma(fit: Fit) -> float:
     0.5
     """
     if isinstance(fit, GeneralisedFit):
-        return fit.own.get("size", 1.0)
+        return fit.law.sigma(fit.centred[2])
     return float(np.sqrt(_there(fit.sigma2, "residual variance")))
 
 

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli.app import app
+from discreet.models.linear.families.gaussian import within
+from discreet.models.linear.families.registry import named
 from discreet.models.linear.private import PrivateFit, release_mixed
-from discreet.synthetic.outcomes import before_errors
-from discreet.synthetic.responses import within, write_responses
+from discreet.synthetic.responses import write_responses
 from discreet.words.errors import DataError, DiscreetError
 from faults_of import about
 
@@ -198,7 +199,7 @@ def test_predictors_before_errors_have_the_means_that_were_asked(family: str) ->
     def means(at: np.ndarray) -> np.ndarray:
         return mean(at[:, None] + np.sqrt(variance)[:, None] * z) @ law
 
-    np.testing.assert_allclose(means(before_errors(family, link, variance)), mean(link), rtol=3e-3)
+    np.testing.assert_allclose(means(named(family).link.before_errors(link, variance)), mean(link), rtol=3e-3)
     assert np.abs(means(link) / mean(link) - 1).max() > 0.1
 
 

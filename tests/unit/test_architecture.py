@@ -188,6 +188,8 @@ def test_a_packages_map_is_its_folder(folder: Path) -> None:
     """The docstring of every package names each of its modules."""
     map_ = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     parts = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    if folder.name == "families":  # whose families a registry finds: one that is added names itself
+        parts -= {path.stem for path in folder.glob("*.py") if " = Family(" in path.read_text(encoding="utf-8")}
     missing = {name for name in parts - {"__init__"} if not re.search(rf"(^|`){name}\b", map_, re.MULTILINE)}
     assert not missing, missing
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from discreet.models.linear.families import registry
 from discreet.words.cases import case_of
 from discreet.words.progress import part, silent, watched
 
@@ -34,12 +35,14 @@ def fit(
         ),
     ] = None,
     family: Annotated[
-        str, typer.Option(help="gaussian, or for counts and shares: binomial, poisson, negative-binomial, ...")
+        str, typer.Option(help=f"gaussian, or by maximum likelihood: {', '.join(registry.fitted())}.")
     ] = "gaussian",
-    exposure: Annotated[str | None, typer.Option(help="With counts: the column they are proportional to.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(help="With counts and amounts: the column they are proportional to.")
+    ] = None,
     points: Annotated[
         int | None,
-        typer.Option(help="With counts and shares: points of the adaptive quadrature; 1 is Laplace's approximation."),
+        typer.Option(help="By maximum likelihood: points of the adaptive quadrature; 1 is Laplace's approximation."),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="The column of prior weights; with shares, of the numbers of trials.")
@@ -159,7 +162,7 @@ def fit(
     if draw is not None:
         others = {"method", "blocks", "protect", "series", "time"} & set(given)
         plain = (epsilon, ml, intervals, report, prior, contrasts, residual_by, points is not None, drops)
-        if others or family != "gaussian" or any(plain):
+        if others or not registry.named(family).linear or any(plain):
             raise typer.BadParameter(
                 "--draw goes with --rho, --public, --bounds, --clip and a ledger. Drop the others."
             )
@@ -171,9 +174,10 @@ def fit(
             raise typer.BadParameter(
                 f"--{next(iter(given))} belongs to a private release, and no loss was named. Add --epsilon 1."
             )
-        if family == "gaussian" and (exposure or points is not None):
-            raise typer.BadParameter("--exposure and --points are of families of counts and shares. Add --family.")
-        if family != "gaussian":
+        linear = registry.named(family).linear
+        if linear and (exposure or points is not None):
+            raise typer.BadParameter("--exposure and --points are not of the gaussian family. Add --family.")
+        if not linear:
             if ml or prior or any(laws.values()):
                 raise typer.BadParameter(
                     "--ml, --prior, --residual-by, --series and --time are of the gaussian family. Drop them."
@@ -205,7 +209,7 @@ def fit(
             "--ml, --intervals, --report, --weights, --contrasts, --residual-by, --prior, --points and --missing are "
             "of the fit itself, not of a private release. Drop them."
         )
-    given |= {} if family == "gaussian" else {"family": family}
+    given["family"] = family
     given |= {} if exposure is None else {"exposure": exposure}
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})

@@ -18,6 +18,7 @@ from discreet.desk.attempts import Attempts, Checks
 from discreet.desk.audit_log import Counted, Repeats
 from discreet.desk.desk import Desk
 from discreet.desk.store import DeskStore
+from discreet.models.linear.families.registry import named, released
 from discreet.pages import numbers, ranked, svg
 from discreet.pages.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
@@ -117,7 +118,10 @@ environment.filters |= {
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,
 }
-environment.globals |= {"navigation": NAVIGATION}
+environment.globals |= {
+    "navigation": NAVIGATION,
+    "families": lambda: [("" if named(name).linear else name, each.choice) for name, each in released().items()],
+}
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from discreet.models.formula.contrasts import Contrasts
 from discreet.models.formula.source import Missing
-from discreet.models.linear.families import FamilyName
+from discreet.models.linear.families import registry
 from discreet.words.arguments import of_kinds
 from discreet.words.errors import FitError
 from discreet.words.progress import Progress, silent, watched
@@ -59,7 +59,7 @@ def mixed(
     formula: str,
     data: Any,
     *,
-    family: FamilyName,
+    family: str,
     points: int = 1,
     offset: str | None = None,
     exposure: str | None = None,
@@ -102,12 +102,13 @@ def mixed(
     prior : a `Prior` or its numbers by name; the answer is then the posterior: a `BayesMixed` for one random intercept,
         a `BayesTerms` for several variances.
     draws, chains, warmup, seed : settings of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
-    family : "gaussian" (the default), or for shares and counts "binomial", "poisson", "negative-binomial",
-        "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
+    family : "gaussian" (the default), or one that is fitted by maximum likelihood: "binomial" of outcomes and shares,
+        "poisson" of counts, "gamma" of amounts and others, which `discreet fit --help` lists.
     points : number of points of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Only
         for families.
     offset : name of a column that is added to the linear predictor; in a formula: offset(x).
-    exposure : name of a column. A count is proportional to it: its logarithm is added. Only for families.
+    exposure : name of a column. A count or an amount is proportional to it: its logarithm is added. Only for families
+        with a log link.
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
     weights : name of a column. In the gaussian family these are prior weights: the residual variance of a row is
         divided by its weight. In other families they say how often a row counts; for a share that is its number of
@@ -122,7 +123,7 @@ def mixed(
 
     Returns
     -------
-    A `MixedFit`; with a prior a `BayesMixed` or `BayesTerms`, with a family of counts or shares a `GeneralisedFit`.
+    A `MixedFit`; with a prior a `BayesMixed` or `BayesTerms`, with another family than the gaussian a `GeneralisedFit`.
 
     Examples
     --------
@@ -130,35 +131,35 @@ def mixed(
     >>> round(mixed("y ~ x + (1 | g)", data).fixed["x"], 6)
     1.75
     """
+    law = registry.named(family)
     beside = {"exposure": exposure, "points": points if points != 1 else None}
     residuals = {"residual_by": residual_by, "series": series, "time": time}
-    if (family != "gaussian" or prior is not None) and (law := [k for k, value in residuals.items() if value]):
+    if (not law.linear or prior is not None) and (told := [k for k, value in residuals.items() if value]):
         raise FitError(
-            f"{law[0]} was asked with {'a prior' if prior is not None else f'family={family!r}'}.",
+            f"{told[0]} was asked with {'a prior' if prior is not None else f'family={family!r}'}.",
             "Residuals of the gaussian family have laws, without a prior.",
             "Leave it out.",
-            about=law[0],
+            about=told[0],
         )
-    if family != "gaussian":
+    if not law.linear:
         if method is not None or prior is not None:
             raise FitError(
                 f"{'method' if prior is None else 'prior'} was asked with family={family!r}.",
-                "A family of counts or shares is fitted by maximum likelihood, without a prior.",
+                f"A family of {law.of} is fitted by maximum likelihood, without a prior.",
                 "Leave it out.",
                 about="method" if prior is None else "prior",
             )
         from discreet.models.linear.generalised import generalised
 
         columns = {"offset": offset, "exposure": exposure, "weights": weights}
-        called = cast("FamilyName", family)
         settings = {"points": points, "missing": missing, "contrasts": contrasts, **columns}
         with watched(progress, "fitting") as telling:
-            return generalised(formula, data, family=called, progress=telling, **settings)  # type: ignore[arg-type]
+            return generalised(formula, data, family=family, progress=telling, **settings)  # type: ignore[arg-type]
     for name, value in beside.items():
         if value is not None:
             raise FitError(
                 f"{name}={value!r} was asked of the gaussian family.",
-                "Families of counts and shares have it.",
+                "Families that are fitted by their density have it.",
                 'Give a family such as "poisson", or leave it out.',
                 about=name,
             )

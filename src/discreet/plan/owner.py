@@ -56,8 +56,8 @@ def _notes(source: PlanSource) -> list[str]:
             return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.models.formula.formula import read_formula
+    from discreet.models.linear.families.registry import known as families
     from discreet.models.linear.private.owner import look
-    from discreet.models.linear.private.request import SHARES
 
     models = [release for release in source.releases if isinstance(release, ModelSection)]
     formulas = [release.formula for release in source.releases if isinstance(release, PosteriorSection)]
@@ -69,7 +69,7 @@ def _notes(source: PlanSource) -> list[str]:
         "numbers": numbers,
         "bounds": (unit.lower, unit.upper),
         "lagged": [column for model in models for column in model.lagged],
-        "outcomes": any(SHARES[model.family or "gaussian"] for model in models),
+        "outcomes": any(model.family and families()[model.family].outcomes for model in models),
     }
     table = data.table(dict.fromkeys([*unit.responses, *numbers], "response"))
     notes = [note for response in unit.responses for note in look(table, response=response, **asked)]

@@ -20,6 +20,7 @@ from discreet.plan.values import (
     Attributes,
     Category,
     Clip,
+    FamilyName,
     FinestOrTables,
     Line,
     Mechanism,
@@ -244,7 +245,7 @@ class ModelSection(_Release):
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
     series: Attributes = Field((), description="For lag(y, 1) in the formula: the public columns that name a series.")
     time: Text | None = Field(None, description="For lag(y, 1) in the formula: the public column that counts periods.")
-    family: Literal["binomial", "poisson"] | None = Field(
+    family: FamilyName | None = Field(
         None, description="For responses in [0, 1], or counts, on the scale of the logit or log; else gaussian."
     )
     exposure: Text | None = Field(None, description="Of counts: the public column that they are proportional to.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 import numpy as np
 
 from discreet.ledger import Entry
+from discreet.models.linear.families.gaussian import GAUSSIAN
 from discreet.pages.page import Prose
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
@@ -226,7 +227,7 @@ def _model(release: ModelSection, public: tuple[str, ...], account: Account, uni
         lagged=release.lagged,
         series=release.series,
         time=release.time,
-        family=release.family or "gaussian",
+        family=release.family or GAUSSIAN.name,
         exposure=release.exposure,
         account=account,
     )

@@ -25,6 +25,7 @@ from discreet.data.scans import is_remote
 from discreet.data.schema import Label
 from discreet.ledger.book import named
 from discreet.ledger.periods import Period
+from discreet.models.linear.families import registry as families
 from discreet.privacy.losses import exact, shown
 from discreet.tables.mechanisms.nearest import MOST_EPSILON
 from discreet.tables.mechanisms.registry import names
@@ -188,6 +189,17 @@ def _mechanism(name: str) -> str:
     return name
 
 
+def _family(name: str) -> str:
+    if name not in FAMILIES:
+        raise PlanError(
+            f"family {name!r} is not released privately.",
+            f"There are: {', '.join(FAMILIES)}.",
+            "Use one of these, or leave it out for numbers.",
+        )
+    return name
+
+
+FAMILIES = tuple(name for name in families.released() if not families.named(name).linear)
 _ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.5", "1/3"]}]}
 
 Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
@@ -201,6 +213,9 @@ Category: TypeAlias = Annotated[
 ]
 Mechanism: TypeAlias = Annotated[
     str, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*names()]})
+]
+FamilyName: TypeAlias = Annotated[
+    str, BeforeValidator(_family), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
 ]
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
 PeriodName: TypeAlias = Annotated[str, AfterValidator(_period)]

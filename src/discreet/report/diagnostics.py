@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.models.linear.charts import effects_chart, quantiles_chart, residuals_chart
-from discreet.models.linear.families import family
 from discreet.models.linear.fit import MixedFit
 from discreet.models.linear.general_fit import GeneralisedFit
 from discreet.models.linear.general_residuals import zeros_of
@@ -26,11 +25,11 @@ def fit_page(fit: MixedFit | GeneralisedFit) -> Page:
 
 
 def _general(fit: GeneralisedFit) -> Page:
-    """Of counts and shares: their spread beside the family's takes the place of normal quantiles."""
+    """Of other families: their spread beside the family's takes the place of normal quantiles."""
     residual = fit.residuals("pearson")
     spread = float(residual @ residual) / max(fit.rows - len(fit.names), 1)
     zeros = ""
-    if family(fit.family).counts:
+    if fit.law.counts:
         seen, expected = zeros_of(fit)
         zeros = f" {100 * seen:.2f} % of counts are zero; the fit expects {100 * expected:.2f} %."
     blocks: list[Block] = [

@@ -10,7 +10,6 @@ Everything is computed from the folder of a release, so two data sets with the s
 * `microdata`: the file of jobs, written in a stream
 * `published`: a private model as everybody can read it
 * `responses`: rates and counts of a released model, for every row of a public design
-* `outcomes`: counts and outcomes of a family at published linear predictors
 """
 
 from discreet.synthetic.microdata import Synthetic, synthesize

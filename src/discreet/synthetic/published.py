@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.models.formula.formula import Formula, lag_name, read_formula, without_lags
+from discreet.models.linear.families.family import PrivateFamily, Response, Spread
+from discreet.models.linear.families.gaussian import GAUSSIAN
+from discreet.models.linear.families.registry import named
 from discreet.models.linear.private import PrivateFit
+from discreet.models.linear.private.generalised import private_family
 from discreet.privacy.units import Groups, Rows, Unit
 from discreet.release.folder import ReleaseFolder, open_releases
-from discreet.synthetic.outcomes import ON_A_LINK
-from discreet.words.cases import case_of
 from discreet.words.errors import DataError
 from discreet.words.faults import Key
 
@@ -22,15 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DRAWN = (
-    "responses have the model's means and residual variance, by beta laws within their bounds; effects of groups are "
-    "drawn about their predictions with their standard errors, less what these have in common; of levels that the "
-    "release does not have with the variance of their term; fixed effects and variances are the published ones"
+    "effects of groups are drawn about their predictions with their standard errors, less what these have in common; "
+    "of levels that the release does not have with the variance of their term; fixed effects and variances are the "
+    "published ones"
 )
-OF_FAMILIES = {
-    "binomial": "successes are binomial with the model's means; ",
-    "poisson": "counts are Poisson with the model's means, or negative binomial where the release has a dispersion, "
-    "and may lie above the bounds into which responses were pulled; ",
-}
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class PublishedModel:
     effects: Mapping[str, Mapping[str, tuple[float, float]]] = field(repr=False)
     bounds: tuple[float, float]
     promise: str
-    family: str = "gaussian"
+    family: str = GAUSSIAN.name
     dispersion: float = 1.0
 
     @classmethod
@@ -93,7 +90,7 @@ class PublishedModel:
             *variances.values(),
             *(u for each in effects.values() for u, _ in each.values()),
         ]
-        if (not case_of(family, ON_A_LINK) and "Residual" not in variances) or not np.isfinite(known).all():
+        if (named(family).linear and "Residual" not in variances) or not np.isfinite(known).all():
             raise DataError(
                 f"Release {name!r} has an estimate that is empty, or no residual variance.",
                 "Responses are drawn with all of them.",
@@ -107,9 +104,22 @@ class PublishedModel:
     @property
     def drawn(self) -> str:
         """How responses are drawn, in words."""
-        if self.family == "gaussian":
-            return DRAWN
-        return OF_FAMILIES[self.family] + DRAWN.partition("; ")[2]
+        return self.private.drawn + DRAWN
+
+    @property
+    def law(self) -> Response:
+        """What the family answers."""
+        return named(self.family)
+
+    @property
+    def private(self) -> PrivateFamily:
+        """How responses of the family are drawn."""
+        return private_family(self.family)
+
+    @property
+    def spread(self) -> Spread:
+        """What was released of how far responses vary."""
+        return Spread(self.dispersion, self.variances.get("Residual", 0.0), self.bounds)
 
 
 def published(release: PrivateFit | str | Path, name: str | None, ledger: str | Path | None) -> PublishedModel:
@@ -134,7 +144,7 @@ def _from_folder(folder: ReleaseFolder) -> PublishedModel:
     forms = {table.form: table for form in (None, "research") for table in _tables(folder, form)}
     table = forms.get("research") or next(iter(forms.values()))
     asked = folder.about["parameters"]
-    family = str(asked.get("family") or "gaussian")
+    family = str(asked.get("family") or GAUSSIAN.name)
     told = folder.name, str(asked["formula"]), table.read(), folder.unit, asked.get("clip"), folder.promise, family
     return PublishedModel.of(*told)
 

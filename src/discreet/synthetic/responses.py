@@ -2,7 +2,7 @@
 
 Everything is computed from published estimates and public columns; the response is never read. In a linear model a row
 has the model's mean and its residual variance within the bounds of the response, by a beta law, so that rates near zero
-stay above it. Models of counts and shares have the law of their family (`outcomes`).
+stay above it. Models of counts and shares have the law of their family, which draws them.
 Effects of groups are drawn about their predictions with their standard errors, once for each replicate: shrunken
 predictions alone would vary less than groups do.
 """
@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.arrays import Integers, Mask, Vector
 from discreet.data.frames import collect, missing, open_frame
 from discreet.models.formula.design import Design, RandomDesign
 from discreet.models.formula.rows import ModelRows, number_column, plan, read_rows
-from discreet.models.linear.families import HIGHEST
+from discreet.models.linear.families.counts import MOST as MOST_EVENTS
 from discreet.models.linear.matrix import linear, random_part
 from discreet.models.linear.private import PrivateFit
 from discreet.release.folder import refuse_inside, whole_or_not
 from discreet.synthetic.microdata import WORD, refuse_file, refuse_seed
-from discreet.synthetic.outcomes import OF_EVENTS, ON_A_LINK, before_errors, counts, successes
 from discreet.synthetic.published import PublishedModel, published
 from discreet.words.arguments import of_kinds
-from discreet.words.cases import case_of, unknown
 from discreet.words.errors import DataError
 from discreet.words.faults import Argument
 
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 
 FORMAT = "discreet synthetic responses, format 1"
 MOST = 1000
-INSIDE = 1e-6  # of the range: how near to an end a mean may lie
-FULLEST = 0.99  # of the largest variance that a response with that mean within its bounds can have
-MOST_EVENTS = 2.0**53  # the largest mean of a count: doubles have every whole number up to it
 
 
 @of_kinds
@@ -178,7 +173,7 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
     size = None if exposure is None else number_column(shown, exposure, "exposure", len(held), positive=True)
     _refuse_size(known, exposure, size)
     groups = _groups(known, design, placed)
-    if case_of(known.family, ON_A_LINK):
+    if not known.law.linear:
         fixed = _before_errors(known, fixed, groups, placed, design)
     parts = []
     for replicate in range(1, replicates + 1):
@@ -187,23 +182,8 @@ def _drawn(known: PublishedModel, rows: Any, replicates: int, exposure: str | No
             effects = np.column_stack([each.draw(rng) for each in found])
             mean += random_part(placed, random, design.levels, effects, new_levels="error")
         part = held
-        match known.family:
-            case "poisson":
-                expected = np.exp(np.minimum(mean, HIGHEST)) * (1.0 if size is None else size)
-                _refuse_large(expected)
-                y = counts(expected, known.dispersion, rng)
-            case "binomial":
-                trials = np.ones(len(mean)) if size is None else size
-                count = successes(mean, trials, rng)
-                y = count / trials
-            case "gaussian":
-                y = within(mean, known.variances["Residual"], known.bounds, rng)
-                if size is not None:
-                    count = np.floor(y * size + rng.uniform(size=len(y)))
-                    y = count / size
-            case other:
-                raise unknown(other, ON_A_LINK)
-        if size is not None and not case_of(known.family, OF_EVENTS):
+        y, count = known.private.draw(mean, size, known.spread, rng)
+        if count is not None:
             part = part.append_column(f"{response}_count", pa.array(count.astype(np.int64)))
         part = part.append_column(response, pa.array(y))
         parts.append(part.append_column("replicate", pa.array(np.full(len(y), replicate, dtype=np.int32))))
@@ -263,48 +243,22 @@ def _before_errors(
     for random, (each,) in groups:  # models of counts and shares have random intercepts alone
         predicted += random_part(placed, random, design.levels, each.values[:, None], new_levels="error")
         variance += random_part(placed, random, design.levels, each.variances[:, None], new_levels="error")
-    return before_errors(known.family, fixed + predicted, variance) - predicted
+    return known.law.link.before_errors(fixed + predicted, variance) - predicted
 
 
 def _refuse_size(known: PublishedModel, exposure: str | None, size: Vector | None) -> None:
-    if known.family == "binomial" and size is not None and (size != np.rint(size)).any():
+    if known.private.trials and size is not None and (size != np.rint(size)).any():
         raise DataError(
             (Argument("exposure", exposure), " has values that are not whole."),
             f"Release {known.name!r} is of shares, and an exposure is their number of trials.",
             "Name a column of whole numbers, or leave it out.",
             about="exposure",
         )
-    if size is None or case_of(known.family, OF_EVENTS):
-        return
-    bound = max(abs(bound) for bound in known.bounds)
-    largest = case_of(known.family, {"gaussian": bound, "binomial": 1.0})
-    if (size > MOST_EVENTS / largest).any():
+    largest = known.private.largest(known.bounds)
+    if size is not None and largest is not None and (size > MOST_EVENTS / largest).any():
         raise DataError(
             (Argument("exposure", exposure), f" makes counts above {MOST_EVENTS:.0e} possible."),
             "Counts are whole numbers, and doubles do not tell such large ones apart.",
             "Name a column of smaller numbers, in a larger unit, or leave it out.",
             about="exposure",
         )
-
-
-def _refuse_large(mean: Vector) -> None:
-    if (mean > MOST_EVENTS).any():
-        raise DataError(
-            f"The model expects counts above {MOST_EVENTS:.0e} for some rows.",
-            "Whole numbers so large are not told apart by doubles.",
-            "Give a smaller exposure, or rows like those of the release.",
-            about="rows",
-        )
-
-
-def within(mean: Vector, variance: float, bounds: tuple[float, float], rng: np.random.Generator) -> Vector:
-    """Responses with these means and this variance within the bounds, by beta laws.
-
-    Means outside are pulled inside, and a variance that no response with such a mean can have is made smaller.
-    """
-    low, high = bounds
-    share = np.clip((mean - low) / (high - low), INSIDE, 1 - INSIDE)
-    spread = np.minimum(variance / (high - low) ** 2, FULLEST * share * (1 - share))
-    total = share * (1 - share) / np.maximum(spread, 1e-18) - 1
-    drawn: Matrix = rng.beta(share * total, (1 - share) * total)
-    return np.asarray(np.clip(low + (high - low) * drawn, low, high))

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.models.linear import likelihood
-from discreet.models.linear.families import family
+from discreet.models.linear.families.registry import family
 from discreet.models.linear.generalised import FLAT_TOP
 from discreet.models.linear.laplace import Problem, Term, laplace, mode
 

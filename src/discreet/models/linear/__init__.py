@@ -14,7 +14,7 @@ effects    random effects of a term, by the name of their group and level; a wro
 elimination sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
 evaluations evaluations of a criterion, told as they are made
-families   laws of a response given its linear predictor: log-density of each row with its derivatives
+families   families of responses: laws with derivatives, links, checks, draws; one file each
 few        the criterion of few random effects, with slopes and curvature, by plain matrices
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
 general_bootstrap simulated counts and shares, refits to other responses, the parametric bootstrap

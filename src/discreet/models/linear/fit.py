@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from discreet.models.formula.dots import updated
 from discreet.models.formula.rows import Learned, ModelRows, read_rows
 from discreet.models.linear.cells import CellSums
 from discreet.models.linear.effects import ByName, RandomEffects, variances_of
+from discreet.models.linear.families.gaussian import GAUSSIAN
 from discreet.models.linear.likelihood_fit import LikelihoodFit, one_of
 from discreet.models.linear.matrix import linear, place_rows, random_part
 from discreet.models.linear.moments import Moments
@@ -68,6 +69,7 @@ class MixedFit(LikelihoodFit):
     asked : the columns beside the formula: weights and offset.
     """
 
+    family: ClassVar[str] = GAUSSIAN.name
     formula: str
     method: Method
     names: tuple[str, ...]

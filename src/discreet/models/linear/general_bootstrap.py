@@ -11,8 +11,6 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.models.linear.evaluations import counted
-from discreet.models.linear.families import family, mean_count, probability
-from discreet.models.linear.families import simulate as drawn
 from discreet.models.linear.fit import MixedWarning
 from discreet.models.linear.likelihood import maximise
 from discreet.models.linear.likelihood_fit import responses_of
@@ -31,13 +29,12 @@ def simulate(
 ) -> Iterator[Vector]:
     """Responses of the fitted rows, one array after another."""
     at, trials = fit.fitted_rows, trials_of(fit)
-    mean = mean_count if family(fit.family).counts else probability
     for _ in range(count):
         link = fit.link if case_of(effects, {"kept": True, "new": False}) else fit.marginal
         if case_of(effects, {"new": True, "kept": False}):
             for term, T in zip(at.terms, fit.triangles, strict=True):
                 link = link + term.times(rng.normal(size=(term.levels, term.q)) @ T.T)
-        yield drawn(fit.family, mean(link), fit.centred[2], trials, rng)
+        yield fit.law.draw(link, fit.centred[2], trials, rng)
 
 
 def trials_of(fit: GeneralisedFit) -> Vector:
@@ -45,11 +42,10 @@ def trials_of(fit: GeneralisedFit) -> Vector:
     weights = fit.fitted_rows.weights
     if weights is None:
         return np.ones(fit.rows)
-    counts = family(fit.family).counts
-    if (counts and (weights != 1).any()) or (weights != np.rint(weights)).any():
+    if (not fit.law.trials and (weights != 1).any()) or (weights != np.rint(weights)).any():
         raise FitError(
             f"New responses were asked of a fit of family {fit.family!r} with weights.",
-            "A share has a whole number of trials as its weight; a count that stands for several rows is none of them.",
+            "A share has a whole number of trials as its weight; one response that stands for several rows is none.",
             "Fit every row by itself, or the total with its exposure.",
             about="weights",
         )
@@ -58,11 +54,11 @@ def trials_of(fit: GeneralisedFit) -> Vector:
 
 def refit(fit: GeneralisedFit, y: Vector) -> GeneralisedFit:
     """The same model of other responses to the same rows."""
-    from discreet.models.linear.generalised import estimates, refuse_values
+    from discreet.models.linear.generalised import estimates
 
     y, at = responses_of(y, fit.rows), fit.fitted_rows
-    problem = at.problem(y, fit.family)
-    refuse_values(problem.family, y)
+    problem = at.problem(y, fit.law)
+    fit.law.refuse(y)
     found = estimates(problem, fit.points, fit.design, at.kept, at.origin)
     kept = fit.notes[: len(fit.notes) - len(fit.estimate_notes)]
     return replace(fit, **found | {"notes": kept + found["estimate_notes"], "source": None})
@@ -72,15 +68,13 @@ def parametric(
     fit: GeneralisedFit, replicates: int, rng: np.random.Generator, *, progress: Progress = silent
 ) -> Matrix:
     """Fixed effects of refits to responses drawn from the model, shape (replicates, p)."""
-    from discreet.models.linear.generalised import refuse_values
-
     at, found, one_more = fit.fitted_rows, [], counted(progress, "refits", replicates)
     start = fit.centred[0][at.kept], fit.theta, fit.centred[2]
     for y in simulate(fit, replicates, rng, effects="new"):
         one_more()
-        problem = at.problem(y, fit.family)
+        problem = at.problem(y, fit.law)
         try:
-            refuse_values(problem.family, y)
+            fit.law.refuse(y)
             beta = maximise(problem, fit.points, fit.names, start=start, errors=False)[0]
         except Unidentified:
             continue

@@ -14,7 +14,8 @@ from discreet.models.formula.design import Design
 from discreet.models.formula.dots import updated
 from discreet.models.formula.rows import Learned, ModelRows
 from discreet.models.linear.effects import RandomEffects, variances_of
-from discreet.models.linear.families import FamilyName, family
+from discreet.models.linear.families import registry
+from discreet.models.linear.families.family import Family
 from discreet.models.linear.likelihood_fit import LikelihoodFit, one_of
 from discreet.models.linear.matrix import linear, place_rows, random_part
 from discreet.models.linear.solution import BOUNDARY
@@ -22,14 +23,6 @@ from discreet.words.arguments import of_kinds
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError, FitError
 from discreet.words.progress import Progress, silent, watched
-
-WIDER = {
-    "poisson": ' If rows vary more than the family, fit "negative-binomial".',
-    "zero-inflated-poisson": ' If rows vary more than the family, fit "zero-inflated-negative-binomial".',
-    "negative-binomial": "",
-    "zero-inflated-negative-binomial": "",
-    "binomial": " If shares of many trials vary more than the family, give rows an effect of their own, as (1 | row).",
-}  # what to do where a family is too narrow
 
 if TYPE_CHECKING:
     from discreet.models.formula.source import ModelData
@@ -62,7 +55,7 @@ class GeneralisedFit(LikelihoodFit):
     """
 
     formula: str
-    family: FamilyName
+    family: str
     points: int
     names: tuple[str, ...]
     beta: Vector
@@ -88,6 +81,11 @@ class GeneralisedFit(LikelihoodFit):
     asked: Mapping[str, str | None]
     contrasts: Contrasts | None = None
     estimate_notes: tuple[str, ...] = ()
+
+    @property
+    def law(self) -> Family:
+        """What the family answers."""
+        return registry.family(self.family)
 
     @property
     def variances(self) -> dict[str, float]:
@@ -185,7 +183,7 @@ class GeneralisedFit(LikelihoodFit):
         formula: str | None = None,
         data: Any = None,
         *,
-        family: FamilyName | None = None,
+        family: str | None = None,
         points: int | None = None,
         contrasts: Contrasts | None = None,
     ) -> GeneralisedFit:
@@ -208,7 +206,7 @@ class GeneralisedFit(LikelihoodFit):
         )
 
     def _mean(self, link: Vector) -> Vector:
-        return family(self.family).mean(link, self.centred[2])
+        return self.law.mean(link, self.centred[2])
 
     def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
         """A combination of fixed effects, such as {"x": 1, "z": -1}, with its normal test."""
@@ -236,9 +234,9 @@ class GeneralisedFit(LikelihoodFit):
         if str(method) == "residual":
             raise DataError(
                 f"A bootstrap of residuals was asked of a fit of family {self.family!r}.",
-                "The spread of a count or a share follows its mean, so residuals of other rows, or of the other sign, "
-                "make no counts.",
-                'Use method="parametric" or "profile".' + case_of(self.family, WIDER),
+                f"The spread of {self.law.of} follows their mean, so residuals of other rows, or of the other sign, "
+                "make none.",
+                'Use method="parametric" or "profile".' + self.law.wider,
                 about="method",
             )
         one_of("method", method, METHODS)
@@ -249,7 +247,7 @@ class GeneralisedFit(LikelihoodFit):
         """Refused: a release of counts or shares is asked of the data."""
         raise FitError(
             f"A private release was asked of a fit of family {self.family!r}.",
-            "It is drawn from the data, never from a fit. Private families are binomial and poisson.",
+            f"It is drawn from the data, never from a fit. Private families are {', '.join(registry.released())}.",
             f"Use release_mixed({self.formula!r}, data, family=..., epsilon=..., public=[...]).",
             about="release",
         )

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.models.formula.rows import ModelRows
 from discreet.models.linear.evaluations import counted
-from discreet.models.linear.families import FamilyName, family
+from discreet.models.linear.families.family import Family
 from discreet.models.linear.general_bootstrap import parametric
 from discreet.models.linear.inference import WIDEST, Test, weights_of
 from discreet.models.linear.intervals import percentiles, refuse_level, refuse_settings
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from discreet.models.linear.general_fit import GeneralisedFit
 
 METHODS = ("wald", "profile", "parametric")
-FARTHEST = 12.0  # logs of a size, or logits of a share, within which the end of a profile is looked for
 Method = Literal["wald", "profile", "parametric"]
 
 
@@ -44,9 +43,9 @@ class FittedRows:
     kept: Integers = field(repr=False)
     origin: Origin = field(repr=False)
 
-    def problem(self, y: Vector, name: FamilyName) -> Problem:
+    def problem(self, y: Vector, law: Family) -> Problem:
         """The same rows with these responses."""
-        return Problem(y, self.X, self.terms, self.offset, family(name), self.weights)
+        return Problem(y, self.X, self.terms, self.offset, law, self.weights)
 
 
 def contrast(fit: GeneralisedFit, weights: Mapping[str, float], *, level: float) -> Test:
@@ -98,14 +97,11 @@ def intervals(fit: GeneralisedFit, *, level: float, progress: Progress = silent)
         name, estimate = f"sd_{term.names[0]}|{term.group}", float(fit.theta[place])
         found[name] = _ends(fit, place, estimate, allowed, bounds=(0.0, np.inf), unit=max(0.3 * estimate, 0.1))
         one_more()
-    for place, name in enumerate(fit.own):
+    for place, parameter in enumerate(fit.law.own):
         at = float(fit.centred[2][place])
-        low, high = _ends(fit, len(fit.theta) + place, at, allowed, bounds=(-FARTHEST, FARTHEST), unit=0.5)
-        shown = np.exp if name == "size" else lambda value: 1 / (1 + np.exp(-value))
-        found[name] = (
-            0.0 if low == -FARTHEST else float(shown(low)),
-            float(shown(high)) if high < FARTHEST else np.inf if name == "size" else 1.0,
-        )
+        bounds = parameter.bounds(at)
+        low, high = _ends(fit, len(fit.theta) + place, at, allowed, bounds=bounds, unit=0.5)
+        found[parameter.name] = parameter.shown_end(low, bounds), parameter.shown_end(high, bounds)
         one_more()
     return found
 
@@ -118,7 +114,7 @@ def _ends(
 
     at = fit.fitted_rows
     start = fit.centred[0][at.kept], fit.theta, fit.centred[2]
-    problem = at.problem(fit.response, fit.family)
+    problem = at.problem(fit.response, fit.law)
 
     def least(value: float) -> float:
         return 2 * maximise(problem, fit.points, fit.names, start=start, errors=False, held=(place, value))[3]
@@ -152,7 +148,7 @@ def _profile(fit: GeneralisedFit, place: int, *, level: float) -> tuple[float, f
 
     def least(value: float) -> float:
         offset = at.offset + value * column
-        held = Problem(fit.response, others, at.terms, offset, family(fit.family), at.weights)
+        held = Problem(fit.response, others, at.terms, offset, fit.law, at.weights)
         try:
             return 2 * maximise(held, fit.points, names)[3]
         except Unidentified:

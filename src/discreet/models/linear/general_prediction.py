@@ -12,7 +12,6 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.models.formula.rows import ModelRows
-from discreet.models.linear.families import family, mean_count, probability
 from discreet.models.linear.general_bootstrap import trials_of
 from discreet.models.linear.general_precision import link_variances
 from discreet.models.linear.intervals import Prediction, refuse_question
@@ -63,32 +62,27 @@ def prediction(
     if scale == "link" and kind == "prediction":
         raise DataError(
             (Argument("kind", kind), " was asked on the scale of the link."),
-            "A new response is a count or a share; an expectation has both scales.",
+            "A new response has its own scale; an expectation has both.",
             'Use kind="confidence", or scale="response".',
             about="kind",
         )
     rows = fit.fitted_rows.rows if data is None else place_rows(data, fit.design, fit.learned)
     eta = fit.link_of(None if data is None else rows, level=level, new_levels="zero")
-    own = fit.centred[2]
-    inflated = case_of(scale, {"response": True, "link": False}) and "extra zeros" in fit.own
-    more = np.zeros(len(own))
-    if inflated:  # expectations are exp(eta) times the share that is no extra zero
-        more[-1] = -fit.own["extra zeros"]
-    link = eta + np.log1p(-fit.own["extra zeros"]) if inflated else eta
-    error = np.sqrt(_variances(fit, rows, level=level, more=more))
+    law, own = fit.law, fit.centred[2]
+    moved, more = case_of(scale, {"response": law.shift(own), "link": (0.0, np.zeros(len(own)))})
+    link, error = eta + moved, np.sqrt(_variances(fit, rows, level=level, more=more))
     reach = float(norm.ppf((1 + coverage) / 2)) * error
     if case_of(scale, {"link": True, "response": False}):
         return Prediction(eta, error, eta - reach, eta + reach)
-    mean = mean_count if family(fit.family).counts else probability
-    value = mean(link)
-    spread = error * (value if family(fit.family).counts else value * (1 - value))
+    mean, value = law.link.mean, law.link.mean(link)
+    spread = error * law.link.slope(link)
     if case_of(kind, {"confidence": True, "prediction": False}):
         return Prediction(value, spread, mean(link - reach), mean(link + reach))
-    variance = _variances(fit, rows, level=level, more=np.zeros(len(own))) if inflated else error**2
+    variance = _variances(fit, rows, level=level, more=np.zeros(len(own))) if more.any() else error**2
     if case_of(level, {"marginal": True, "conditional": False}):
         variance = variance + random_variances(fit.design, fit.triangles, rows)
     trials = trials_of(fit) if data is None else np.ones(rows.count)
-    lower, upper = quantiles(fit.family, eta, np.sqrt(variance), own, trials, coverage)
+    lower, upper = quantiles(law, eta, np.sqrt(variance), own, trials, coverage)
     return Prediction(value, spread, lower, upper)
 
 
@@ -100,6 +94,6 @@ def _variances(fit: GeneralisedFit, rows: ModelRows, *, level: str, more: Vector
         slopes = np.column_stack([X, np.tile(more, (rows.count, 1))])
         free = np.r_[:p, len(fit.spread) - len(more) : len(fit.spread)]
         return np.asarray(np.einsum("ri,ij,rj->r", slopes, fit.spread[np.ix_(free, free)], slopes))
-    problem = at.problem(fit.response, fit.family)
+    problem = at.problem(fit.response, fit.law)
     found = mode(problem, fit.centred[0][at.kept], fit.theta, fit.centred[2])
     return link_variances(problem, found, fit.spread, fit.design, X, rows, more)

@@ -15,7 +15,9 @@ from discreet.models.formula.rows import ModelRows, number_column, plan, read_ro
 from discreet.models.formula.source import Missing, opened
 from discreet.models.linear.effects import RandomEffects
 from discreet.models.linear.estimate import refuse_unidentifiable, refuse_wide
-from discreet.models.linear.families import FAMILIES, HIGHEST, Family, FamilyName, family, mean_count, probability
+from discreet.models.linear.families.family import Family
+from discreet.models.linear.families.links import HIGHEST
+from discreet.models.linear.families.registry import family as family_of
 from discreet.models.linear.fit import MixedWarning
 from discreet.models.linear.general_fit import GeneralisedFit
 from discreet.models.linear.general_inference import FittedRows
@@ -42,21 +44,14 @@ NO_ERRORS = (
     "no standard errors: the likelihood is not curved downwards in every direction at the estimates. "
     "Use profiles, confint(), or fewer terms"
 )
-ONE_TRIAL = (
-    "shares without trials: every share between 0 and 1 counts as the outcome of one trial, so standard errors are too "
-    "large where there were more. Name the column of the numbers of trials in weights"
-)
-NOT_WHOLE = "weights times shares are not whole (R: non-integer #successes), so weights may be no numbers of trials"
-WHOLE = 1e-3  # how far from a whole number successes may be, as in R
 FAR = 5.0  # of an offset of shares: a probability of 0.99 or 0.01
-MOST = 2.0**53  # the largest count: doubles have every whole number up to it
 
 
 def generalised(
     formula: str,
     data: Any,
     *,
-    family: FamilyName,
+    family: str,
     points: int = 1,
     offset: str | None = None,
     exposure: str | None = None,
@@ -66,41 +61,41 @@ def generalised(
     progress: Progress = silent,
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
-    law = _family(family)
-    if exposure is not None and not law.counts:
+    law = family_of(family)
+    if exposure is not None and not law.link.rates:
         raise FitError(
             f"exposure={exposure!r} was asked with family={family!r}.",
-            "Counts are of an exposure; a share has a number of trials.",
+            "Responses with a log link are of an exposure; a share has a number of trials.",
             "Name the trials in weights, or leave it out.",
             about="exposure",
         )
     progress("reading rows", 0.0)
     source = opened(formula, data, missing=missing, beside=(offset, exposure, weights))
     frame, model = source.rows, source.model
-    frame = with_outcomes(frame, model.response.column) if law.shares else frame
+    frame = with_outcomes(frame, model.response.column) if law.outcomes else frame
     layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
             f"The response {layout.model.response} of family {family!r} is a function of a column.",
-            "A count or a share enters as it is: the link is a part of the family.",
+            "A response enters as it is: the link is a part of the family.",
             f"Write {layout.model.response.column} ~ ...",
             about="formula",
         )
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)
     design = Design.of(layout, rows.codes, learned.levels)
-    refuse_unidentifiable(design, rows.count * 2 if law.own or law.shares else rows.count + 1)
+    refuse_unidentifiable(design, rows.count * 2 if law.own or law.trials else rows.count + 1)
     refuse_wide(design, rows=rows.count)
-    y = rows.evaluate(layout.response) + layout.response.shift
+    y = rows.evaluate(replace(layout.response, shifts=()))  # as it is: amounts keep their digits
     moved = None if offset is None else number_column(frame, offset, "offset", rows.count)
     for name in model.offsets:
         more = number_column(frame, name, "formula", rows.count, called="An offset")
         moved = more if moved is None else moved + more
     shown = None if exposure is None else number_column(frame, exposure, "exposure", rows.count, positive=True)
     weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
-    refuse_values(law, y)
+    law.refuse(y)
     if weight is not None:
-        refuse_weights(law.name, weight, y)
+        refuse_weights(law, weight, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
     progress(ORDER, 0.1)
@@ -147,14 +142,14 @@ def estimates(
         problem, points, names, start=start, progress=part(progress, begun, 0.95)
     )
     progress("estimates", 0.95)
+    _refuse_exact(law, own)
     at = mode(problem, beta, theta, own)
     effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
     everywhere = np.zeros(len(design.names))
     everywhere[kept] = beta
     fixed = spread[: len(beta), : len(beta)]
-    shown = {"log size": ("size", mean_count), "logit of extra zeros": ("extra zeros", probability)}
     notes = [SINGULAR] if any(np.abs(np.diag(T)).min() < BOUNDARY for T in at.T) else []
-    notes = [*_notes_of_shares(law, problem.y, problem.weights), *notes]
+    notes = [*law.notes(problem.y, problem.weights), *notes]
     if law.inflated and own[-1] == ABSENT:
         notes.append(NO_ZEROS)
     elif law.inflated and points == 1 and is_stuck(problem, beta, theta, own):
@@ -168,8 +163,8 @@ def estimates(
         "covariance": back.restore @ fixed @ back.restore.T,
         "random": tuple(RandomEffects.of(random, T @ T.T, b) for random, T, b in terms),
         "effect_variances": effect_variances(problem, at, fixed, design),
-        "own": {shown[name][0]: float(shown[name][1](value)) for name, value in zip(law.own, own, strict=True)},
-        "criterion": 2 * value + _constant(law, problem.y, problem.weights),
+        "own": {parameter.name: parameter.shown(value) for parameter, value in zip(law.own, own, strict=True)},
+        "criterion": 2 * value + law.constant(problem.y, problem.weights),
         "estimate_notes": tuple(notes),
         "link": at.eta,
         "marginal": problem.X @ beta + problem.offset,
@@ -181,13 +176,17 @@ def estimates(
     }
 
 
-def _notes_of_shares(law: Family, y: Vector, weights: Vector | None) -> list[str]:
-    if law.counts:
-        return []
-    if weights is None:
-        return [ONE_TRIAL] if ((y > 0) & (y < 1)).any() else []
-    successes = weights * y
-    return [NOT_WHOLE] if (np.abs(successes - np.rint(successes)) > WHOLE).any() else []
+def _refuse_exact(law: Family, own: Vector) -> None:
+    """Responses that follow their expectations to the last digits leave a parameter without an estimate."""
+    for parameter, value in zip(law.own, own, strict=True):
+        if (found := parameter.shown(value)) > parameter.most:
+            raise Unidentified(
+                f"The response follows its expectations so closely that the {parameter.name} has no estimate below "
+                f"{found:.0e}.",
+                f"Family {law.name!r} has estimates of up to {parameter.most:.0e}.",
+                "Check whether the response was computed from the columns, or fit the plain mixed model.",
+                about="formula",
+            )
 
 
 def _is_covariance(found: Matrix) -> bool:
@@ -210,57 +209,6 @@ def _of_lighter_rows(problem: Problem, names: tuple[str, ...], progress: Progres
         return None
     lighter = replace(problem, weights=problem.weights * (HEAVY / largest), modes=[])
     return maximise(lighter, 1, names, errors=False, progress=progress)[:3]
-
-
-def _family(name: str) -> Family:
-    if name not in FAMILIES:
-        raise FitError(
-            f"family={name!r} is not known.",
-            f"There are gaussian, {', '.join(FAMILIES)}.",
-            "Use one of them.",
-            about="family",
-        )
-    return family(name)
-
-
-def refuse_values(law: Family, y: Vector) -> None:
-    if law.counts:
-        if (y < 0).any() or (y != np.rint(y)).any():
-            raise DataError(
-                f"The response of family {law.name!r} has values that are not counts.",
-                "Counts are whole numbers from zero on.",
-                "Round them, or fit the plain mixed model.",
-                about="formula",
-            )
-        if (y > MOST).any():
-            raise DataError(
-                f"The response of family {law.name!r} has values above {MOST:.0e}.",
-                "Whole numbers so large are not told apart by doubles.",
-                "Count in thousands or millions, or fit the plain mixed model.",
-                about="formula",
-            )
-        if not y.any():
-            raise Unidentified(
-                "The response is zero in every row, so no rate above zero is the best one.",
-                "Counts need at least one row that is not zero.",
-                "Check the response column.",
-                about="formula",
-            )
-        return
-    if (y < 0).any() or (y > 1).any():
-        raise DataError(
-            "The response of family 'binomial' has values outside 0 to 1.",
-            "It is 0 or 1, or a share with the number of trials as weights.",
-            "Divide successes by trials, and name the trials in weights.",
-            about="formula",
-        )
-    if (y == 0).all() or (y == 1).all():
-        raise Unidentified(
-            "The response is the same in every row, so no probability strictly between 0 and 1 is the best one.",
-            "Both outcomes must occur.",
-            "Check the response column.",
-            about="formula",
-        )
 
 
 def _problem(
@@ -315,7 +263,7 @@ def _problem(
 
 def _refuse_far_offset(law: Family, offset: Vector | None) -> None:
     """An intercept that balances a far offset looks like a prediction with certainty: say what it balances."""
-    if law.shares and offset is not None and abs(middle := float(np.median(offset))) > FAR:
+    if law.trials and offset is not None and abs(middle := float(np.median(offset))) > FAR:
         raise DataError(
             f"Offsets are about {middle:.4g} on the scale of the link, where 15 is a probability of 1 to six digits.",
             "The intercept would have to balance them, which cannot be told from rows predicted with certainty.",
@@ -339,12 +287,3 @@ def _refuse_points(points: int, problem: Problem) -> None:
             "Use points=1.",
             about="points",
         )
-
-
-def _constant(law: Family, y: Vector, weights: Vector | None) -> float:
-    """The part of -2 log-likelihood that does not depend on parameters: binomial coefficients of trials."""
-    if law.counts or weights is None:
-        return 0.0
-    from scipy.special import gammaln
-
-    return float(-2 * (gammaln(weights + 1) - gammaln(weights * y + 1) - gammaln(weights * (1 - y) + 1)).sum())

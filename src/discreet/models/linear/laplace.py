@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.models.linear.elimination import Factored
-from discreet.models.linear.families import Densities, Family, Slopes, by_rows, family, steps_by_rows
+from discreet.models.linear.families.family import Densities, Family, Slopes, by_rows, steps_by_rows
 from discreet.models.linear.sparse import Coupling, Gram, blocks_of, by_columns, inverse_slopes
 from discreet.models.linear.tops import GroupRows, highest
 
@@ -150,8 +150,8 @@ def mode(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> Mode:
     fixed = problem.X @ beta + problem.offset
     zero = [np.zeros((term.levels, term.q)) for term in problem.terms]
     if not problem.family.inflated:
-        u = _climbed(problem, T, fixed, lambda eta: problem.near(eta, own), problem.modes or zero)
-        problem.modes = u
+        first = problem.modes if problem.modes and problem.family.concave else zero
+        problem.modes = u = _climbed(problem, T, fixed, lambda eta: problem.near(eta, own), first)
     elif len(problem.terms) == 1:
         u = _highest_of_groups(problem, T, fixed, own)
     else:
@@ -164,7 +164,7 @@ def mode(problem: Problem, beta: Vector, theta: Vector, own: Vector) -> Mode:
 def _highest_of_groups(problem: Problem, T: list[Matrix], fixed: Vector, own: Vector) -> list[Matrix]:
     """The highest mode where zeros may be extra, of one term: group by group."""
     assert problem.family.base is not None
-    (term,), base = problem.terms, family(problem.family.base)
+    (term,), base = problem.terms, problem.family.base
     y, weights = problem.y, problem.weights
 
     def near(law: Family, own: Vector, rows: Integers, eta: Vector) -> Slopes:
@@ -183,7 +183,7 @@ def _highest_of_groups(problem: Problem, T: list[Matrix], fixed: Vector, own: Ve
 def _highest(problem: Problem, T: list[Matrix], fixed: Vector, own: Vector) -> list[Matrix]:
     """The same of several terms: from where all zeros are counted, and from where all are extra."""
     assert problem.family.base is not None
-    base, above = family(problem.family.base), (problem.y > 0).astype(np.float64)
+    base, above = problem.family.base, (problem.y > 0).astype(np.float64)
     weights = above if problem.weights is None else above * problem.weights
 
     def counted(eta: Vector) -> Slopes:

@@ -14,19 +14,17 @@ import numpy as np
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.models.linear.descent import FAR, descend
 from discreet.models.linear.evaluations import Sloped, counted, told
-from discreet.models.linear.families import family
 from discreet.models.linear.laplace import Problem, laplace, quadrature
 from discreet.models.linear.solution import BOUNDARY, flat
 from discreet.words.errors import Unidentified
 from discreet.words.progress import Progress, part, silent
 
-APART = 15.0  # a linear predictor so far from zero that a probability is 0 or 1 to six digits
 STEP, GROWING, LONGEST = 1e-3, 10.0, 0.1  # standard errors over which slopes are compared, and variables at most
 SEEN = 1e-7  # change of the value over a step from which on rounding does not hide the difference of slopes
-FIRST_SIZE = float(np.e)  # of the negative binomial, where the search begins
 ABSENT = -40.0  # logit of a share of extra zeros that no double tells from none
 SMALL, EVEN = -4.0, 0.0  # logits of the shares that are tried beside the first one
 MORE = ((0.5, -1.0), (1.0, 0.0), (1.0, 1.5), (0.25, 0.0))  # theta and logit: tried where no other search ended flat
+LEAST = 1e-300  # of the mean of responses
 FLAT = 1e-2  # squared slopes in units of their curvature, up to which a search has ended and is not stuck
 SHARP = 0.05  # curvature of a parameter of the family, for each row
 SAME = 1e-8  # difference of values below which two searches ended alike
@@ -127,7 +125,7 @@ def maximise(
     """
     without, curve, root = _without_effects(problem, names)
     p, k, law = len(without), len(problem.pattern.start), problem.family
-    own = np.array([{"log size": np.log(FIRST_SIZE), "logit of extra zeros": -1.0}[name] for name in law.own])
+    own = np.array([parameter.first for parameter in law.own])
     scales = [np.sqrt(np.mean(term.columns**2, axis=0)) for term in problem.terms]
     unit = np.concatenate([_by_row(1 / s) for s in scales])
     root = _with_effects(problem, curve, 0.5 * problem.pattern.start * unit if start is None else start[1], root)
@@ -257,14 +255,14 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
 
     Separated rows are refused.
     """
-    X, law = problem.X, family("binomial" if not problem.family.counts else "poisson")
+    X, law = problem.X, problem.family
     y, weights = problem.y, 1.0 if problem.weights is None else problem.weights
-    center = np.clip(np.average(y, weights=None if problem.weights is None else problem.weights), 1e-6, None)
-    guess = np.log(center / (1 - min(center, 1 - 1e-6))) if law.shares else np.log(center)
-    beta = np.linalg.lstsq(X, np.full(len(y), guess) - problem.offset, rcond=None)[0]
+    center = np.clip(np.average(y, weights=None if problem.weights is None else problem.weights), LEAST, None)
+    own = np.array([parameter.first for parameter in law.own])
+    beta = np.linalg.lstsq(X, law.link.of(np.full(len(y), center)) - problem.offset, rcond=None)[0]
     value = -np.inf
     for _ in range(50):
-        at = law.law(y, X @ beta + problem.offset, np.zeros(0))
+        at = law.start(y, X @ beta + problem.offset, own)
         curve = np.maximum(at.curve * weights, 1e-12)
         root = np.linalg.inv(np.linalg.cholesky(X.T @ (curve[:, None] * X))).T
         step = root @ (root.T @ (X.T @ (at.slope * weights)))
@@ -273,14 +271,12 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
             break
         value, size = float((at.density * weights).sum()), 1.0
         while size > 1e-6:
-            there = float((law.law(y, X @ (beta + size * step) + problem.offset, np.zeros(0)).density * weights).sum())
+            there = float((law.start(y, X @ (beta + size * step) + problem.offset, own).density * weights).sum())
             if there >= value:
                 break
             size /= 2
         beta = beta + size * step
-    eta = X @ beta
-    apart = (np.abs(eta) > APART) if law.shares else (eta < np.median(eta) - APART) & (y == 0)
-    if apart.any():
+    if law.separated is not None and law.separated(X @ beta, y).any():
         moved = np.abs(beta) * X.std(axis=0) + np.abs(beta) * (X.std(axis=0) == 0)
         worst = names[int(np.argmax(moved))]
         raise Unidentified(
@@ -290,7 +286,7 @@ def _without_effects(problem: Problem, names: tuple[str, ...]) -> tuple[Vector, 
             "Drop that term, or join levels of it.",
             about="formula",
         )
-    if "log size" in problem.family.own:  # rows of large counts say far less than Poisson's
-        curve = curve / (1 + at.curve / FIRST_SIZE)
+    if law.says is not None:
+        curve = curve * law.says(at.curve)
         root = np.linalg.inv(np.linalg.cholesky(X.T @ (curve[:, None] * X))).T
     return np.asarray(beta, dtype=np.float64), curve, np.asarray(root, dtype=np.float64)

@@ -160,7 +160,7 @@ def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | 
 
 def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str, int]:
     """The common features of fits that can be compared, with the response to twelve digits."""
-    response, family = fit.design.layout.model.response, fit.family if isinstance(fit, GeneralisedFit) else "gaussian"
+    response, family = fit.design.layout.model.response, fit.family
     if isinstance(fit, GeneralisedFit):
         size = float(fit.response @ fit.response)
     else:

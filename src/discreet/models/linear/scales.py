@@ -15,9 +15,9 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.models.formula.design import Design, Monomial, Piece
 from discreet.models.formula.rows import ModelRows
+from discreet.models.linear.families.family import Family
 from discreet.models.linear.moments import Moments
 from discreet.models.linear.sparse import Gram
-from discreet.words.cases import case_of
 from discreet.words.errors import FitError
 
 POWERS = 65.0  # of ten, of response and column together: the fourth power of their product is a double, times rows
@@ -26,13 +26,6 @@ POWERS = 65.0  # of ten, of response and column together: the fourth power of th
 # binomials those of weights of 1e3, which 1e4 keeps in 12 and 1e5 misses by 0.42. With extra zeros their limit
 # is the same, and not measured.
 HEAVY, LIGHT = 1e5, 1e-4
-HEAVIEST = {
-    "binomial": 1e8,
-    "poisson": 1e8,
-    "negative-binomial": 1e4,
-    "zero-inflated-poisson": HEAVY,
-    "zero-inflated-negative-binomial": 1e4,
-}
 EVENTS = 1e11  # of a row, weight times count, where weights are above `HEAVY`: with 4e11 variances were another model's
 POSSIBLE = (
     "The sizes of the response and of a column, each times the root of its weights, are at most "
@@ -122,9 +115,9 @@ def _largest(monomial: Monomial, rows: ModelRows | None, frame: Any) -> float:
     return float(np.prod([held[name][0].as_py() for name in names]))
 
 
-def refuse_weights(family: str, weights: Vector, y: Vector) -> None:
+def refuse_weights(law: Family, weights: Vector, y: Vector) -> None:
     """Refuse weights of counts and shares whose likelihoods are so steep, or so flat, that their top is not found."""
-    largest, most = float(weights.max()), case_of(family, HEAVIEST)
+    largest, most = float(weights.max()), law.heaviest
     if most >= largest > HEAVY and float((weights * y).max()) > EVENTS:
         raise FitError(
             f"The largest product of a weight and a count is above {EVENTS:.0e}, so the likelihood is too steep for "
@@ -136,7 +129,7 @@ def refuse_weights(family: str, weights: Vector, y: Vector) -> None:
     if not LIGHT <= largest <= most:
         steep = "high and steep" if largest > most else "flat"
         raise FitError(
-            f"The largest weight of family {family!r} is {'above' if largest > most else 'below'} "
+            f"The largest weight of family {law.name!r} is {'above' if largest > most else 'below'} "
             f"{most if largest > most else LIGHT:.0e}, so its likelihood is too {steep} for doubles.",
             f"The largest weight is from {LIGHT:.0e} to {most:.0e}.",
             "Divide the weights, or count trials in thousands." if largest > most else "Multiply the weights.",

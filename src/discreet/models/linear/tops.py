@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.models.linear.families import Slopes
+from discreet.models.linear.families.family import Slopes
 
 STEPS, HALVINGS = 100, 30  # of Newton's method
 ROUNDING = 1e-13  # of a group's log-density: differences below it say nothing

@@ -246,7 +246,7 @@ def test_check_tells_the_errors_at_the_mean_it_supposes() -> None:
 @pytest.mark.parametrize(
     ("change", "subject"),
     [
-        ({"family": "gamma"}, "family"),
+        ({"family": "weibull"}, "family"),
         ({"family": "negative-binomial"}, "family"),
         ({"method": "strict"}, "family"),
         ({"lagged": ["x"]}, "family"),

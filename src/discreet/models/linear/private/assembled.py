@@ -11,7 +11,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.models.formula.formula import lag_name
 from discreet.models.linear.private.notes import Flag, readings
 from discreet.models.linear.private.public import PublicDesign
-from discreet.models.linear.private.request import ON_A_SCALE, Method, ModelRequest
+from discreet.models.linear.private.request import Method, ModelRequest
 from discreet.models.linear.private.result import PrivateEffects, PrivateFit
 from discreet.models.linear.private.slopes import ON_A_LINK, slope_flags
 from discreet.privacy.columns import taken
@@ -87,14 +87,14 @@ def assembled(
 ) -> PrivateFit:
     """The fit, from effects that have their names already."""
     p = len(centred)
-    if not case_of(request.family, ON_A_SCALE) and np.isfinite(centred).all():
+    if request.law.linear and np.isfinite(centred).all():
         notes = [*readings(public, request, centred, None if covariance is None else covariance[:p, :p]), *notes]
     if (
         case_of(method, {"moments": True, "paper": False, "strict": False})
         and covariance is not None
         and np.isfinite(covariance).all()
     ):
-        most = ON_A_LINK if case_of(request.family, ON_A_SCALE) else sigma2
+        most = sigma2 if request.law.linear else ON_A_LINK
         flags = [*flags, *slope_flags(public, np.sqrt(np.diag(covariance)[:p]), most)]
     return PrivateFit(
         formula=public.model.text,

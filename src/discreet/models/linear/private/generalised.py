@@ -1,4 +1,4 @@
-"""Private models of shares and counts: binomial and Poisson, from the noisy sums that `moments` draws.
+"""Private models with a link, such as binomial and Poisson, from the noisy sums that `moments` draws.
 
 With the canonical link the likelihood depends on the response only through its sums by fixed column and by group,
 because all columns are public. So noisy sums are noisy sufficient statistics, with the proof of `moments`. Estimates
@@ -19,6 +19,10 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.models.formula.rows import ModelRows, number_column, read_rows
 from discreet.models.linear.cells import CellSums
+from discreet.models.linear.families.family import PrivateFamily
+from discreet.models.linear.families.links import Link
+from discreet.models.linear.families.registry import known as families
+from discreet.models.linear.families.registry import released
 from discreet.models.linear.gram import grouped_products, products
 from discreet.models.linear.matrix import linear
 from discreet.models.linear.private import moments
@@ -37,7 +41,6 @@ from discreet.models.linear.private.sums import response_sums, units_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Number
 from discreet.release.offer import Offer
-from discreet.words.cases import case_of, unknown
 from discreet.words.errors import FitError, PrivacyError
 from discreet.words.faults import Argument
 
@@ -51,8 +54,7 @@ FARTHEST = 15.0  # linear predictors, less offsets, beyond which there is no est
 LONGEST = 2.0  # change of a linear predictor in one step
 CLOSE = 1e-7  # change of linear predictors where steps end
 TYPICAL = 0.1  # standard deviation of effects, on the scale of the link, that expected errors suppose
-USUAL_MEAN = {"binomial": 0.5, "poisson": 0.1}  # of the range: the mean that expected errors suppose
-SQUARES = {"binomial": Fraction(1, 1000), "poisson": Fraction(1, 10)}  # their share: dispersion of counts, or nothing
+LEAST = 1e-3  # how near to the ends of its range the mean may lie where steps begin
 NOWHERE = (
     "no finite estimate fits the noisy sums: noise, or responses that a column separates. Estimates are empty, the "
     "sums are in `released`. Spend more, or use fewer columns"
@@ -106,16 +108,8 @@ class _Point:
     curve: Vector
 
 
-def _at(family: str, eta: Vector, offset: Vector) -> _Point:
-    match family:
-        case "binomial":
-            mean = 1 / (1 + np.exp(-eta - offset))
-            return _Point(eta, mean, mean * (1 - mean))
-        case "poisson":
-            mean = np.exp(eta + offset)
-            return _Point(eta, mean, mean)
-        case other:
-            raise unknown(other, SQUARES)
+def _at(link: Link, eta: Vector, offset: Vector) -> _Point:
+    return _Point(eta, link.mean(eta + offset), link.slope(eta + offset))
 
 
 @dataclass(frozen=True)
@@ -128,20 +122,25 @@ class SolvedFamily:
 
 
 def solve_family(
-    family: str, sums: NoisySums, origin: float, public: PublicDesign, known: PublicRows, *, drawn: bool = True
+    link: Link,
+    dispersed: bool,
+    sums: NoisySums,
+    origin: float,
+    public: PublicDesign,
+    known: PublicRows,
+    *,
+    drawn: bool = True,
 ) -> SolvedFamily:
     """Steps to the fixed point: each a linear problem whose noise is that of the sums."""
     tx, tz = sums.Xy + origin * public.ones, sums.s + origin * public.n * drawn
     squares = sums.squares + 2 * origin * float(tx @ public.constant) - origin**2 * public.rows
-    most = float(known.weight @ _at("poisson", np.zeros(len(known.weight)), known.offset).mean)  # exposure
-    size = case_of(family, {"binomial": float(public.rows), "poisson": most})
-    share = float(np.clip(tx @ public.constant / size, 1e-3, None))
-    start = np.log(share / case_of(family, {"binomial": 1 - min(share, 0.999), "poisson": 1.0}))
+    exposure = float(known.weight @ np.exp(known.offset))
+    start = link.of(np.clip(tx @ public.constant / exposure, LEAST, link.range[1] - LEAST))
     eta, variances, dispersion = np.full(known.rows.count, start), np.full(len(sums.levels), 0.01), 1.0
     step, found = sums, None
     for turn in range(ROUNDS):
-        at = _at(family, eta, known.offset)
-        if case_of(family, {"binomial": False, "poisson": True}):
+        at = _at(link, eta, known.offset)
+        if dispersed:
             excess = squares - float(known.weight @ at.mean**2)
             dispersion = max(1.0, excess / float(known.weight @ at.mean))
         step = _step(at, sums, tx, tz, public, known)
@@ -189,14 +188,14 @@ def offer_family(
     frame: AnyFrame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
 ) -> Offer[None, moments.ExactStatistics, PrivateFit]:
     """A binomial or Poisson model as an offer: the sums of `moments`, solved otherwise."""
-    family = request.family
+    private = private_family(request.family)
     known = PublicRows.of(frame, public, request.exposure)
     units, by = units_of(frame, public), request.together
     squared = isinstance(request.loss, Concentrated)
     reach = Reach.of_groups(frame, public, units, by, squared=squared) if by else Reach.of_rows(public, units)
-    mechanism = moments.mechanism_for(public, units, request, split or _shares(family, public), reach)
+    mechanism = moments.mechanism_for(public, units, request, split or _shares(private, public), reach)
     nothing = moments.sums_of_nothing(mechanism, public, request)
-    expected = _expected_sums(family, nothing, public, request, known)
+    expected = _expected_sums(nothing, public, request, known)
     _refuse_unsolvable(expected, public)
     guarantee = Guarantee(request.unit, mechanism.loss, basis="proved", proof=moments.PROOF, notes=request.notes())
     exposed = {"exposure": request.exposure} if request.exposure else {}
@@ -206,23 +205,25 @@ def offer_family(
         origin = request.scale.middle + drawn.centre * request.scale.step
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                solution = solve_family(family, sums, origin, public, known, drawn=mechanism.sees_groups)
+                solution = solve_family(
+                    request.law.link, private.dispersed, sums, origin, public, known, drawn=mechanism.sees_groups
+                )
         except (np.linalg.LinAlgError, ArithmeticError, ValueError):
             solution = SolvedFamily(None, sums, 1.0)
         return _private_fit(solution, drawn, guarantee, mechanism, public, request, known.centre)
 
     return Offer(
         guarantee=guarantee,
-        details=details_of(public, request, "moments", family=family, **exposed, **mechanism.to_dict()),
+        details=details_of(public, request, "moments", family=request.family, **exposed, **mechanism.to_dict()),
         expected=lambda: _expected(expected, public, request, measured=mechanism.sees_groups),
         read=lambda data: mechanism.exact(response_sums(frame, public, units, request.scale), public),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),
     )
 
 
-def _shares(family: str, public: PublicDesign) -> dict[str, Fraction]:
+def _shares(private: PrivateFamily, public: PublicDesign) -> dict[str, Fraction]:
     """Halves for the fixed part and the groups; counts need their squares for the dispersion, 0 and 1 do not."""
-    squares = SQUARES[family]
+    squares = private.squares
     if not public.terms:
         return {"fixed": 1 - squares, "squares": squares}
     return {"groups": (1 - squares) / 2, "fixed": (1 - squares) / 2, "squares": squares}
@@ -278,15 +279,15 @@ def _with_doubt(sums: NoisySums, best: NoisyEstimate) -> NoisyEstimate:
     return averaged(best, at, lambda term: hidden_share(sums, best, term), believed, LARGEST)
 
 
-def _expected_sums(
-    family: str, nothing: NoisySums, public: PublicDesign, request: ModelRequest, known: PublicRows
-) -> NoisySums:
+def _usual_mean(request: ModelRequest) -> float:
+    return float(request.scale.lower) + private_family(request.family).usual * float(request.width)
+
+
+def _expected_sums(nothing: NoisySums, public: PublicDesign, request: ModelRequest, known: PublicRows) -> NoisySums:
     """The linear problem at a usual mean: what is known of errors before anything is paid."""
-    mean = float(request.scale.lower) + USUAL_MEAN[family] * float(request.width)
-    eta = np.zeros(known.rows.count)
-    if case_of(family, {"binomial": False, "poisson": True}):
-        eta = np.log(mean * known.weight.sum() / (known.weight @ np.exp(known.offset))) + eta
-    point = _at(family, eta, known.offset)
+    link, exposure = request.law.link, float(known.weight @ np.exp(known.offset))
+    eta = link.of(np.full(known.rows.count, _usual_mean(request) * known.weight.sum() / exposure))
+    point = _at(link, eta, known.offset)
     return _step(point, nothing, 0 * nothing.Xy, 0 * nothing.s, public, known)
 
 
@@ -297,8 +298,8 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
     parts = sources(step, sigma2=1.0, variances=variances)
     error, noise = (np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, parts.noise))
     hidden_ones = [not_measured(name) for name in names] if not measured else [QUASI] * bool(names)
-    mean = float(request.scale.lower) + USUAL_MEAN[request.family] * float(request.width)
-    if case_of(request.family, {"binomial": False, "poisson": True}):
+    mean, dispersed = _usual_mean(request), private_family(request.family).dispersed
+    if dispersed:
         least = mean * max(noise.tolist()) / SURE  # noise counts for less where there are more events
         hidden_ones.append(
             f"if the mean response is below {least:.2g}, some releases have no finite estimate, and an empty "
@@ -319,7 +320,7 @@ def _expected(step: NoisySums, public: PublicDesign, request: ModelRequest, *, m
         assumed=(
             f"On the scale of the link, if the mean response is {mean:.3g} and effects of groups have a standard "
             f"deviation of {TYPICAL:g}. Responses vary as their family says"
-            + case_of(request.family, {"binomial": ".", "poisson": ", or more where counts are dispersed."})
+            f"{', or more where they are dispersed' if dispersed else ''}."
         ),
         notes=(*hidden_ones, *slope_notes(public, error, ON_A_LINK)),
         beside=sum(len(public.design.random[term].grouping) + 1 for term in public.terms) + 1,
@@ -338,33 +339,31 @@ def _refuse_unsolvable(step: NoisySums, public: PublicDesign) -> None:
         ) from None
 
 
-_WIDER = "Use 'poisson': its errors are widened by the dispersion that the released squares show."
-UNRELEASED = {
-    "negative-binomial": _WIDER,
-    "zero-inflated-poisson": f"{_WIDER} Extra zeros count as dispersion.",
-    "zero-inflated-negative-binomial": f"{_WIDER} Extra zeros count as dispersion.",
-}
-"""What to use instead of families that a fit has and a release has not."""
+def private_family(name: str) -> PrivateFamily:
+    """How the family of this name is released; refuses those that are not."""
+    found = families().get(name)
+    if found is None or found.private is None:
+        raise PrivacyError(
+            (Argument("family", name), " is not released privately."),
+            f"Private models are {', '.join(released())}.",
+            "Use one of these." if found is None else found.instead,
+            about="family",
+        )
+    return found.private
 
 
 def refuse_family(request: ModelRequest, method: str, exposure: str | None) -> None:
     """Refuse what families cannot be asked for, before any data are read."""
-    family, (low, high) = request.family, (request.scale.lower, request.scale.upper)
-    if family not in ("gaussian", *SQUARES):
-        raise PrivacyError(
-            (Argument("family", family), " is not released privately."),
-            "Private models are gaussian, binomial or poisson.",
-            UNRELEASED.get(family, "Use one of these."),
-            about="family",
-        )
-    if exposure is not None and family != "poisson":
+    private, law = private_family(request.family), request.law
+    family, (low, high), ends = request.family, (request.scale.lower, request.scale.upper), law.link.range
+    if exposure is not None and not law.link.rates:
         raise PrivacyError(
             (Argument("exposure", exposure), f" was given with family {family!r}."),
             "Counts are of an exposure.",
             ("Give ", Argument("family", "poisson"), ", or leave it out."),
             about="exposure",
         )
-    if family == "gaussian":
+    if law.linear:
         return
     if method != "moments" or request.lags or request.lagged:
         raise PrivacyError(
@@ -373,11 +372,11 @@ def refuse_family(request: ModelRequest, method: str, exposure: str | None) -> N
             "Leave it out.",
             about="family",
         )
-    if low < 0 or (family == "binomial" and high > 1):
+    if low < ends[0] or high > ends[1]:
         raise PrivacyError(
             f"Family {family!r} was asked with responses in [{float(low):g}, {float(high):g}].",
             "Shares lie in [0, 1], and counts are not negative.",
-            ("Give ", Argument("bounds", case_of(family, {"binomial": (0, 1), "poisson": (0, 20)})), "."),
+            ("Give ", Argument("bounds", private.example), "."),
             about="bounds",
         )
 

@@ -41,7 +41,7 @@ from discreet.models.linear.private.partition import (
 )
 from discreet.models.linear.private.public import PublicDesign, hidden, public_design
 from discreet.models.linear.private.reach import Reach
-from discreet.models.linear.private.request import ON_A_SCALE, RATES, SHARES, Method, ModelRequest
+from discreet.models.linear.private.request import RATES, Method, ModelRequest
 from discreet.models.linear.private.result import PrivateFit
 from discreet.models.linear.private.shares import TYPICAL
 from discreet.models.linear.private.sums import confined, response_sums, units_of
@@ -89,17 +89,17 @@ class ModelQuestion(Question[PrivateFit]):
     def offer(self, data: Any) -> Offer[None, Any, PrivateFit]:
         """The model as an offer, made from the public columns of `data`."""
         request, model = self.request, self.model
-        shares = case_of(request.family, SHARES)
-        frame = open_frame(data, readings={self.response: "outcome" if shares else "response"}, ordered=True)
+        outcomes = request.law.outcomes
+        frame = open_frame(data, readings={self.response: "outcome" if outcomes else "response"}, ordered=True)
         if request.lags:
             return offer_lags(frame, model, request, self.split)
         frame, model = with_sizes(frame, model)
         known = public_design(
             frame, model, any_terms=case_of(self.method, {"moments": True, "paper": False, "strict": False})
         )
-        frame = with_outcomes(frame, self.response) if shares else frame
+        frame = with_outcomes(frame, self.response) if outcomes else frame
         frame = confined(frame, known, request.scale)
-        if case_of(request.family, ON_A_SCALE):
+        if not request.law.linear:
             refuse_terms(known, request)
             return offer_family(frame, known, request, self.split)
         if known.others:

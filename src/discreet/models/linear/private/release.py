@@ -7,12 +7,11 @@ from pathlib import Path
 
 from discreet.models.formula.arithmetic import refuse_made
 from discreet.models.formula.formula import lag_name, read_formula, without_lags
-from discreet.models.linear.private.generalised import refuse_family
+from discreet.models.linear.private.generalised import private_family, refuse_family
 from discreet.models.linear.private.offers import ModelQuestion
 from discreet.models.linear.private.partition import Blocks
 from discreet.models.linear.private.request import (
     PUBLIC,
-    SHARES,
     Interval,
     Method,
     ModelRequest,
@@ -132,8 +131,8 @@ def release_mixed(
     if exposure is not None:
         beside = (*beside, exposure)
     columns = tuple(dict.fromkeys([*model.columns[1:], *beside]))
-    if bounds is None and account is None and SHARES.get(family):
-        bounds = (0, 1)
+    if bounds is None and account is None:
+        bounds = private_family(family).bounds
     unit, natural = unit_of(response, bounds, account, protect)
     if isinstance(unit, Groups):
         columns = tuple(dict.fromkeys([*columns, *unit.by]))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from discreet.models.linear.families.family import Response
+from discreet.models.linear.families.registry import named
 from discreet.models.linear.private.bounds import interval, plain, within_reach
 from discreet.models.linear.private.sums import Scale
 from discreet.privacy.losses import Concentrated, Number, Pure, loss, upward
@@ -19,12 +21,6 @@ from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
 from discreet.words.errors import PrivacyError
 from discreet.words.faults import BETWEEN, Argument, Spelled
-
-SHARES = {"gaussian": False, "binomial": True, "poisson": False}
-"""Families whose responses are shares, or true and false."""
-
-ON_A_SCALE = {"gaussian": False, "binomial": True, "poisson": True}
-"""Families whose predictors are on the scale of a link, and that have a dispersion in place of a residual variance."""
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
@@ -75,6 +71,11 @@ class ModelRequest:
     time: str = ""
     family: str = "gaussian"
     exposure: str = ""
+
+    @property
+    def law(self) -> Response:
+        """What the family answers."""
+        return named(self.family)
 
     @property
     def width(self) -> Fraction:

@@ -14,14 +14,15 @@ from discreet.ledger import Entry
 from discreet.models.formula.design import Design, RandomDesign
 from discreet.models.formula.rows import Learned, read_rows, refuse_kinds
 from discreet.models.linear.effects import ByGroup, ByName, place
+from discreet.models.linear.families.family import Response
+from discreet.models.linear.families.registry import named
 from discreet.models.linear.matrix import linear, random_part
 from discreet.models.linear.origin import basis
 from discreet.models.linear.private.notes import Flag
-from discreet.models.linear.private.request import ON_A_SCALE, Method
+from discreet.models.linear.private.request import Method
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result
 from discreet.words.arguments import of_kinds
-from discreet.words.cases import case_of, unknown
 from discreet.words.errors import DataError
 
 INTERCEPT = "(Intercept)"
@@ -135,6 +136,11 @@ class PrivateFit(Result):
         return ByName(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     @property
+    def law(self) -> Response:
+        """What the family answers."""
+        return named(self.family)
+
+    @property
     def variances(self) -> dict[str, float | None]:
         """Variance components by grouping factor, covariances of slopes after them, then the residual's."""
         found: ByName[float | None] = ByName()
@@ -142,7 +148,7 @@ class PrivateFit(Result):
             own = [effects for effects in self.random if effects.term == position]
             found |= {effects.component: effects.variance for effects in own}
             found |= {f"{each.component}, {other}": v for each in own for other, v in each.covariances.items()}
-        return found if case_of(self.family, ON_A_SCALE) else ByName({**found, "Residual": self.sigma2})
+        return ByName({**found, "Residual": self.sigma2}) if self.law.linear else found
 
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:
@@ -181,15 +187,7 @@ class PrivateFit(Result):
             own = np.column_stack([effects.values for effects in self.random if effects.term == position])
             centred = own @ basis(term).T
             total += random_part(rows, term, self.design.levels, centred, new_levels=new_levels)
-        match self.family:
-            case "gaussian":
-                return total
-            case "poisson":
-                return np.asarray(np.exp(total))
-            case "binomial":
-                return np.asarray(1 / (1 + np.exp(-total)))
-            case other:
-                raise unknown(other, ON_A_SCALE)
+        return self.law.link.mean(total)
 
     @of_kinds
     def tidy(self, *, levels: bool = False) -> Any:

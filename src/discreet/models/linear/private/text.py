@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.models.linear.private.request import ON_A_SCALE
 from discreet.models.linear.summary import _aligned, estimates
-from discreet.words.cases import case_of
 from discreet.words.caveats import CaveatNote
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ def tidy(fit: PrivateFit, *, levels: bool) -> Any:
     for term in fit.random:
         rows.append(("variance", term.group, term.name, None, term.variance, None))
         rows += [("covariance", term.group, f"{term.name}, {name}", None, v, None) for name, v in _covariances(term)]
-    if not case_of(fit.family, ON_A_SCALE):
+    if fit.law.linear:
         rows.append(("variance", "Residual", None, None, fit.sigma2, None))
     else:
         rows.append(("parameter", None, "dispersion", None, fit.sigma2, None))
@@ -74,7 +72,7 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
     return {
         "formula": fit.formula,
         "method": fit.method,
-        **({} if fit.family == "gaussian" else {"family": fit.family}),
+        **({} if fit.law.linear else {"family": fit.family}),
         **({"exposure": fit.exposure} if fit.exposure else {}),
         "rows": fit.rows,
         "fixed": _numbers(fit.fixed),
@@ -98,13 +96,13 @@ def _numbers(values: Mapping[str, float | None]) -> dict[str, float | None]:
 def summary(fit: PrivateFit) -> str:
     """Text in the order of lme4's summary, and the promise at the end."""
     kind = "mixed model" if fit.random else "linear model"
-    law = "" if fit.family == "gaussian" else f", family {fit.family}"
+    law = "" if fit.law.linear else f", family {fit.family}"
     law += f" per {fit.exposure}" if fit.exposure else ""
     lines = [f"Private {kind} (method {fit.method}{law})", f"Formula: {fit.formula}"]
     lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
     said = {flag.note for flag in fit.flags}
     lines += [f"Assumed: {note}" for note in fit.notes if isinstance(note, CaveatNote) and note not in said]
-    lines += [] if not case_of(fit.family, ON_A_SCALE) else [f"Dispersion: {fit.sigma2:.5g}"]
+    lines += [] if fit.law.linear else [f"Dispersion: {fit.sigma2:.5g}"]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():

@@ -28,7 +28,7 @@ def groups() -> dict[str, list[str]]:
         "readers": [f"discreet.data.readers.{name}" for name in READERS],
         "data": [f"discreet.simulate.{name}.write" for name in DATA],
         "errors": [
-            f"discreet.words.errors.{name}"
+            f"discreet.errors.{name}"
             for name, value in vars(import_module("discreet.words.errors")).items()
             if inspect.isclass(value) and value.__module__ == "discreet.words.errors" and not name.startswith("_")
         ],

@@ -29,7 +29,7 @@ import discreet as dc
 SOURCE = Path(dc.__file__).parent
 EFFECTS = {
     "a price is decided": ("tables/calibration.py", "part"),
-    "data are read": ("frames.py", "collect"),
+    "data are read": ("data/frames.py", "collect"),
     "the price is charged": ("ledger/book.py", "Ledger.charge"),
     "noise is drawn": ("noise/source.py", "SystemSource.words"),
     "a hash is fixed": ("ledger/book.py", "Ledger.publish"),

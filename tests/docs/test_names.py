@@ -1,4 +1,4 @@
-"""Names in the prose of the docs exist: `discreet.a.b`, `dc.name` and, on the page about large changes, `change.a`."""
+"""Names in the prose of the docs exist: `discreet.a.b`, `dc.name` and, on the page about large changes, `changes.a`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import discreet
 
 PAGES = sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))
-NAME = re.compile(r"`((?:discreet|dc|change|utility)(?:\.[A-Za-z_]\w*)+)(?![\w.*])")
+NAME = re.compile(r"`((?:discreet|dc|changes|roc|utility)(?:\.[A-Za-z_]\w*)+)(?![\w.*])")
 FILES = {"toml", "json", "csv", "parquet", "db", "html", "py", "duckdb", "sqlite"}
 
 
@@ -41,6 +41,6 @@ def test_every_name_resolves(page):
 
 def test_it_can_fail():
     assert len(set.union(*map(found, PAGES))) > 20
-    for name in ("discreet.roc.curve.pauc", "dc.nothing", "change.roc.pauc"):
+    for name in ("discreet.roc.curve.pauc", "dc.nothing", "roc.curve.pauc"):
         with pytest.raises(AttributeError):
             resolve(name)

@@ -36,7 +36,7 @@ def test_the_reference_lists_every_group() -> None:
     for group in public.groups():
         assert f"```{{names}} {group}\n" in page
     assert {f"discreet.{name}" for name in discreet.__all__} - {*NAMES} == {
-        "discreet.words.errors",
+        "discreet.errors",
         "discreet.simulate",
     }
     assert {

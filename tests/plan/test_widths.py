@@ -75,7 +75,7 @@ def test_widths_are_told_and_kept(plan: Path) -> None:
     assert narrow["half_width_by_largest_establishment"][10]["among_many"] < 20
     assert wide["half_width_by_largest_establishment"][10]["among_many"] is None
     assert [row["share"] for row in narrow["scale_share"]] == ["0", "1/20", "1/10", "3/20", "1/5"]
-    assert any("With 1/10 of epsilon or more" in note for note in narrow["notes"])
+    assert any("scale_share = 1/10 or more" in note for note in narrow["notes"])
     small, large = narrow["expected_error"]["by_cell_size"]
     assert (small["mostly_noise"], large["mostly_noise"]) == (2, 0)
     assert sum(row["mostly_noise"] for row in wide["expected_error"]["by_cell_size"]) == 4

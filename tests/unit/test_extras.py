@@ -91,7 +91,8 @@ import discreet
 from discreet.words.errors import MissingExtra
 for module in pkgutil.walk_packages(discreet.__path__, "discreet.", onerror=lambda name: None):
     package = module.name.split(".")[1]
-    if package not in ("cli", "web", "__main__"):  # they begin at `discreet`, which is tested below
+    commands = module.name.endswith((".command", ".panel_options"))
+    if package not in ("cli", "desk", "__main__") and not commands:  # they begin at `discreet`, which is tested below
         try:
             import_module(module.name)
         except MissingExtra as error:

@@ -286,10 +286,10 @@ UNIT = {"kind": "workers"}
 
 
 OPENED = {
-    "frames.py",
-    "scans.py",
-    "delimited.py",
-    "schema.py",
+    "data/frames.py",
+    "data/scans.py",
+    "data/delimited.py",
+    "data/schema.py",
     "data/databases/address.py",
     "data/databases/moment.py",
     "data/databases/sql.py",

@@ -29,7 +29,7 @@ from discreet.privacy.losses import Pure
 from discreet.release.account import Account
 from discreet.tables import query
 from discreet.tables.cells import Cells
-from discreet.tables.intervals.counts import widths
+from discreet.tables.intervals import widths
 from plan.conftest import write_two_sources
 
 MARK = "zq7-confidential"

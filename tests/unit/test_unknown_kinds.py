@@ -454,7 +454,7 @@ def test_the_vocabularies_of_the_tree_are_found() -> None:
     """Of every room, and also where a type has a name of its own."""
     known = Vocabularies.of(tree for _, tree in trees())
     rooms = {name.partition("/")[0] for name, tree in trees() if Vocabularies.of([tree]).attributes}
-    assert {"ledger", "privacy", "plan", "tables", "lmm", "bayes", "change", "web"} <= rooms
+    assert {"ledger", "privacy", "plan", "tables", "models", "changes", "desk"} <= rooms
     told = {"kind", "strength", "calibration", "basis", "method", "beyond", "state", "follows", "people"}
     assert told <= known.attributes.keys()
 

@@ -15,6 +15,7 @@ from scipy import integrate, stats
 from typer.testing import CliRunner
 
 import discreet as dc
+from discreet.models import linear
 from discreet import lme4
 from discreet.cli.fit import fit as command
 from discreet.models.linear.families.registry import family
@@ -188,7 +189,7 @@ def test_other_bad_responses_are_refused(name: str) -> None:
     for value in (np.nan, np.inf):
         with pytest.raises(DataError):
             dc.mixed(FORMULA, changed(name, value), family=name)
-    with pytest.warns(dc.lmm.MixedWarning):
+    with pytest.warns(linear.MixedWarning):
         dropped = dc.mixed(FORMULA, changed(name, np.nan), family=name, missing="drop")
     assert dropped.rows == 238
     with pytest.raises(DataError):
@@ -232,7 +233,7 @@ def test_names_of_r_tables_comparisons_command_and_report(name: str, tmp_path: P
     data = rows(name)
     fit, smaller = dc.mixed(FORMULA, data, family=name), dc.mixed("y ~ 1 + (1 | g)", data, family=name)
     (own, value), path, page = next(iter(fit.own.items())), tmp_path / "d.csv", tmp_path / "fit.html"
-    assert dc.lmm.compare(smaller, fit).models[1].p < 1e-6
+    assert linear.compare(smaller, fit).models[1].p < 1e-6
     told = {row["term"]: row["estimate"] for row in fit.tidy().to_pylist() if row["effect"] == "parameter"}
     assert told == {own: value} and own in fit.summary() and fit.to_dict()["own"] == {own: value}
     assert lme4.sigma(fit) == pytest.approx(value if name == "beta" else value**-0.5)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.models import linear
 from discreet.models.linear import families
 from discreet.models.linear.families import registry
 from discreet.words.errors import FitError
@@ -41,7 +42,7 @@ def test_a_file_is_a_family(waits: None) -> None:
     rng = np.random.default_rng(1)
     data = {"y": rng.gamma(2.0, 1.0, 90), "g": np.arange(90) % 9, "x": rng.normal(size=90)}
     assert "waits" in registry.fitted()
-    with pytest.warns(dc.lmm.MixedWarning):
+    with pytest.warns(linear.MixedWarning):
         fit = dc.mixed("y ~ x + (1 | g)", data, family="waits")
     assert fit.family == "waits" and fit.refit(fit.simulate(seed=1)[:, 0]).own.keys() == {"shape"}
     with pytest.raises(FitError, check=about("family", naming=("waits",))):

@@ -170,7 +170,7 @@ def test_colours_have_enough_contrast() -> None:
         return (high + 0.05) / (low + 0.05)
 
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("discreet.pages").joinpath("page.css").read_text(encoding="utf-8")
     schemes = [
         dict(re.findall(r"--(\w+): (#\w{6});", part)) for part in re.findall(r":root \{(.*?)\}", style, re.S)[:2]
     ]

@@ -22,7 +22,7 @@ from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals.counts import widths
+from discreet.tables.intervals import widths
 from discreet.tables.intervals.quantiles import line_quantile, pivot_quantile
 from discreet.tables.intervals.widths import Trade, advised
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile

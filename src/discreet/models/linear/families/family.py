@@ -144,6 +144,26 @@ class Response:
     instead: str = ""
 
 
+def _one(own: Vector) -> float:
+    """What R calls sigma, of laws that have no such parameter."""
+    return 1.0
+
+
+def _unmoved(own: Vector) -> tuple[float, Vector]:
+    """Expectations are where eta says."""
+    return 0.0, np.zeros(len(own))
+
+
+def _nothing(y: Vector, weights: Vector | None) -> float:
+    """No part of the likelihood is left out."""
+    return 0.0
+
+
+def _silent(y: Vector, weights: Vector | None) -> list[str]:
+    """Nothing is noted."""
+    return []
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family(Response):
     """A family that fits have: its law, and everything that is asked of it.
@@ -184,13 +204,13 @@ class Family(Response):
     deviance: Callable[[Vector, Vector, Vector], Vector] | None = None
     no_deviance: str = ""
     own: tuple[FamilyParameter, ...] = ()
-    sigma: Callable[[Vector], float] = lambda own: 1.0
+    sigma: Callable[[Vector], float] = _one
     base: Family | None = None
-    shift: Callable[[Vector], tuple[float, Vector]] = lambda own: (0.0, np.zeros(len(own)))
+    shift: Callable[[Vector], tuple[float, Vector]] = _unmoved
     counts: bool = False
     trials: bool = False
-    constant: Callable[[Vector, Vector | None], float] = lambda y, weights: 0.0
-    notes: Callable[[Vector, Vector | None], list[str]] = lambda y, weights: []
+    constant: Callable[[Vector, Vector | None], float] = _nothing
+    notes: Callable[[Vector, Vector | None], list[str]] = _silent
     wider: str = ""
 
     @property

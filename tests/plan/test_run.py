@@ -20,7 +20,7 @@ import pytest
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
-from discreet.plan.counts import CountRequest
+from discreet.plan.kinds.counts import CountRequest
 from discreet.plan.outputs import basic
 from discreet.plan.readers import shown_tables
 from discreet.plan.reading import read_plan

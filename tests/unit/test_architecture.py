@@ -314,7 +314,7 @@ def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
         "studies/lmm.py",
         "models/bayes/audited_draw.py",
         "models/linear/private/identity.py",
-        "plan/counts.py",
+        "plan/kinds/counts.py",
         "release/account.py",
         "release/files.py",
     }

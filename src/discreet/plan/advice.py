@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from discreet.plan.check import PlanCheck
-from discreet.plan.counts import CountRequest, queries_of
 from discreet.plan.file import PlanSource
+from discreet.plan.kinds.counts import CountRequest, queries_of
 from discreet.plan.requests import has_public_list, trial, without_data
 from discreet.plan.shape import Counts
 from discreet.plan.sizes import PublicSizes

@@ -13,10 +13,10 @@ from discreet.ledger.budget import amounts, readable
 from discreet.ledger.claims import claim_of
 from discreet.ledger.openings import OTHER_UNIT, second_opening
 from discreet.plan.changed import changed
-from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.privacy.assurance import Claim
 from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss, total

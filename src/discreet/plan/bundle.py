@@ -22,8 +22,8 @@ from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
 from discreet.ledger import Entry, Head
 from discreet.pages.carried import published_files
-from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.kinds.alarms import alarm_files
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
 

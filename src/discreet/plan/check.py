@@ -20,16 +20,17 @@ from typing import Any
 from discreet.data.databases import one_moment
 from discreet.data.scans import alike, is_csv
 from discreet.plan.agency import AgencyCheck, read_public
-from discreet.plan.alarms import alarm_steps, earlier_of
 from discreet.plan.blame import blamed
 from discreet.plan.budgets import Spending, State, spend, standings
 from discreet.plan.confidential import Confidential, public_lookups, secret_lookups, shared_data
-from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, unopened
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
-from discreet.plan.requests import PlannedRelease, requests
+from discreet.plan.kinds.alarms import alarm_steps, earlier_of
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.requests import requests
 from discreet.plan.room import room_notes
 from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer

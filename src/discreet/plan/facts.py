@@ -16,10 +16,10 @@ from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
 from discreet.ledger.claims import claim_of
 from discreet.plan.agency_comparison import both_sides, kept, shown
-from discreet.plan.alarms import shown as alarms
 from discreet.plan.check import PlanCheck, ReleaseCheck
-from discreet.plan.counts import CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import shown as alarms
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
 from discreet.privacy.assurance import Claim
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release

@@ -19,7 +19,7 @@ from discreet.tables.prepared import Drawn
 from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
-    from discreet.plan.counts import CountRequest
+    from discreet.plan.kinds.counts import CountRequest
 
 
 def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.ledger import Entry
 from discreet.ledger.entries import canonical
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.words.faults import Fault
 
 

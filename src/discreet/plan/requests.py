@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from discreet.data.histories import when_is
 from discreet.data.jobs import Jobs
@@ -18,42 +17,16 @@ from discreet.data.schema import Schema
 from discreet.ledger import Dates, Entry, Period
 from discreet.plan.agency import asked_of, refuse_unwritten
 from discreet.plan.blame import blamed
-from discreet.plan.confidential import Confidential
-from discreet.plan.counts import count_request, tables_of
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest, flow_request, histories_of
-from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, Movement, PosteriorSection
-from discreet.plan.summaries import summary_request
-from discreet.privacy.guarantee import Guarantee
+from discreet.plan.kinds.counts import count_request, tables_of
+from discreet.plan.kinds.flows import FlowRequest, flow_request, histories_of
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.summaries import summary_request
+from discreet.plan.shape import Count, Counts, ModelSection, Movement, PosteriorSection
 from discreet.release.account import Account
-from discreet.release.offer import Offer
-from discreet.report.release import Results
 from discreet.tables.query import CountQuery
 from discreet.words.errors import DataError, DiscreetError
 from discreet.words.faults import Fault, Place
-
-
-class PlannedRelease(Protocol):
-    """One release of a plan, priced without its data, and the way to its offer."""
-
-    @property
-    def source(self) -> PlanSource: ...
-
-    @property
-    def release(self) -> AnyRelease: ...
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """Everything that decides the published files, for the ledger."""
-
-    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
-        """The release as an offer about these data; only what is public of them is read for it."""
-
-    def results(self, folder: Path) -> Results:
-        """What the report says, from the published files."""
 
 
 def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[list[PlannedRelease], list[Fault]]:

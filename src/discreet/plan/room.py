@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.plan.sizes import PublicSizes
 from discreet.tables.cells import LEVELS_PER_PASS
 from discreet.tables.query import CountQuery

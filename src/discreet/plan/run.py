@@ -21,22 +21,22 @@ from discreet.data.databases import one_moment
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
-from discreet.plan.alarms import alarm_steps, earlier_of, write_alarms
 from discreet.plan.blame import blamed
 from discreet.plan.budgets import standings
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check
 from discreet.plan.confidential import Confidential
-from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, refuse_changed
 from discreet.plan.facts import facts_of
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import alarm_steps, earlier_of, write_alarms
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.summaries import SummaryRequest
 from discreet.plan.reading import read_plan
-from discreet.plan.requests import PlannedRelease
 from discreet.plan.same_data import CHANGED, DataFiles, EarlierData
 from discreet.plan.spent import told_spent
-from discreet.plan.summaries import SummaryRequest
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept

@@ -19,18 +19,19 @@ from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
 from discreet.plan.agency_comparison import COMPARISON
-from discreet.plan.alarms import alarm_steps, kept_earlier
 from discreet.plan.budgets import Spending, jobs_of_one_worker
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
-from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
 from discreet.plan.file import PlanFile
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import alarm_steps, kept_earlier
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.plan.reading import contradictions
-from discreet.plan.requests import PlannedRelease, requests, size
+from discreet.plan.requests import requests, size
 from discreet.plan.shape import Plan
 from discreet.plan.sheets import for_programs
 from discreet.release.alarms import kept as kept_alarms

@@ -20,15 +20,15 @@ from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.data.columns import every_so_many
 from discreet.data.lineage import positions
 from discreet.plan.agency_comparison import compared, kept
-from discreet.plan.alarms import AlarmStep
-from discreet.plan.alarms import about as about_alarms
-from discreet.plan.counts import CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import AlarmStep
+from discreet.plan.kinds.alarms import about as about_alarms
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.summaries import shortened
 from discreet.plan.outputs import noise
 from discreet.plan.readers import drawn_table
-from discreet.plan.requests import PlannedRelease
 from discreet.plan.sheets import EXCEL, for_programs, told
-from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.release.alarms import kept_table
 from discreet.release.folder import AGENCY

@@ -29,10 +29,10 @@ from discreet.ledger.anchors import Anchor
 from discreet.ledger.draws import DrawNumber, current
 from discreet.noise.kept import LongTable, Unsolved, solving_at_most
 from discreet.plan.bundle import FORMATS
-from discreet.plan.counts import AT_MOST, CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.counts import AT_MOST, CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.summaries import COLUMNS
 from discreet.plan.shape import RELEASES
-from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total

@@ -20,13 +20,13 @@ from discreet.ledger import Entry
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.confidential import Confidential
-from discreet.plan.counts import EXISTING
 from discreet.plan.file import PlanSource
+from discreet.plan.kinds.counts import EXISTING
+from discreet.plan.kinds.summaries import shortened
 from discreet.plan.outputs import hash_of, labelled, rounded, write_release
 from discreet.plan.shape import Changes, Flows
 from discreet.plan.sheets import refuse_labels, refuse_long
 from discreet.plan.sizes import PublicSizes
-from discreet.plan.summaries import shortened
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
 from discreet.release.folder import WHEN

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.plan.counts import CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.summaries import SummaryRequest
 from discreet.plan.readers import drawn_table, shown_tables
-from discreet.plan.summaries import SummaryRequest
 from discreet.release.files import MANIFEST
 from discreet.release.folder import open_release
 from discreet.tables.reopened import from_constants

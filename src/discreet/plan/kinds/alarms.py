@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.packing import as_json
-from discreet.plan.alarm_numbers import (
+from discreet.plan.kinds.alarm_numbers import (
     Compared,
     EarlierTable,
     numbers_of,
@@ -24,12 +24,12 @@ from discreet.plan.alarm_numbers import (
     read_earlier,
     table_number,
 )
-from discreet.plan.counts import CountRequest
-from discreet.plan.flows import FlowRequest
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.counts import CountRequest
+from discreet.plan.kinds.flows import FlowRequest
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.summaries import SummaryRequest
 from discreet.plan.shape import AlarmsSection, Changes, Format, ModelSection, PosteriorSection
 from discreet.plan.sheets import for_programs
-from discreet.plan.summaries import SummaryRequest
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
 from discreet.release.tables import write_table
 from discreet.report.alarms import AlarmTable

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 PARENTS = "parents"
 """Files of codes and their parents: parents-industry.csv."""
 
+DIGITS = 4
+"""Significant digits of numbers with a fraction in the basic form."""
+
 
 def write_release(
     folder: Path,
@@ -141,6 +144,19 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
         flags = quality_column(columns[value], columns["lower"], columns["upper"])
         table = table.set_column(table.column_names.index("quality"), "quality", flags)
     return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
+
+
+def shortened(table: pa.Table) -> pa.Table:
+    """The basic form of numbers with a fraction: few digits."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
+        if pa.types.is_floating(table[name].type):
+            values = [
+                None if v is None or not np.isfinite(v) else float(f"{v:.{DIGITS}g}") for v in table[name].to_pylist()
+            ]
+            table = table.set_column(i, name, pa.array(values, pa.float64()))
+    return table
 
 
 def rounded(values: Vector, to: int) -> Vector:

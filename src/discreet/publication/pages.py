@@ -47,7 +47,7 @@ def style() -> str:
     return "\n".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, name in STYLES)
 
 
-STYLES = (("discreet.report", "page.css"), ("discreet.publication", "site.css"))
+STYLES = (("discreet.pages", "page.css"), ("discreet.publication", "site.css"))
 
 
 def overview(

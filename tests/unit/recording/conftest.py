@@ -23,7 +23,7 @@ from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
 from discreet.tables.mechanisms import ladder, two_sizes, weak_joint, weak_unions
-from discreet.tables.movement.published import flow_noise
+from discreet.tables.movement import flow_noise
 
 
 @dataclass(eq=False)

@@ -4,6 +4,7 @@ kind        what every kind answers
 registry    the kind of every section of a plan
 counts      counts of jobs and sums of magnitudes, in one table or several
 flows       flows of a quarter and changes between quarters, from job histories
+of_jobs     what tables of jobs have in common
 of_rows     what models and posterior summaries have in common: they are about rows
 models      estimates of mixed models
 posteriors  posterior summaries

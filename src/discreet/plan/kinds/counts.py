@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,18 +32,17 @@ from discreet.plan.kinds.alarms import (
 )
 from discreet.plan.kinds.kind import Division, Given, PlannedRelease, ReleaseKind
 from discreet.plan.kinds.numbers import ANEW, EarlierTable, Numbers, cells_of, compared, numbers_of_earlier
+from discreet.plan.kinds.of_jobs import PlannedTables
 from discreet.plan.kinds.recomputed import CountsAgain, Recomputed
 from discreet.plan.outputs import basic, hash_of, noise, write_parents, write_release
 from discreet.plan.readers import cut, drawn_table, ruled, shown_tables
-from discreet.plan.shape import AlarmsSection, Compare, Count, Counts, Form, Sum, Sums
+from discreet.plan.shape import AlarmsSection, Count, Counts, Form, Sum, Sums
 from discreet.plan.sheets import labels_of, refuse_labels, refuse_long
 from discreet.plan.sizes import Expected, PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Loss, total
-from discreet.privacy.split import divided
+from discreet.privacy.losses import total
 from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
-from discreet.release.files import SAMPLER
 from discreet.release.offer import Offer
 from discreet.report.belief import MOST_TABLES
 from discreet.report.release import Results, TableOfCounts
@@ -52,14 +50,14 @@ from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.derived import agreeing, bounds_sums, source_of
-from discreet.tables.intervals.widths import told_advice, tradeoff, widths
+from discreet.tables.intervals.widths import told_advice
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
 from discreet.tables.prepared import Prepared, TableAsk
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
-from discreet.tables.workload import agreed, derived, measured_tables, prepared, together
+from discreet.tables.workload import Workload, agreed, derived, measured_tables, prepared, together
 from discreet.words.cases import case_of
 from discreet.words.errors import DataError
 from discreet.words.later import Later
@@ -82,7 +80,7 @@ NO_ENDS = "Sums of drawn tables without intervals, but for sums of one number: b
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedCounts:
+class PlannedCounts(PlannedTables):
     """One release of counts, ready to be priced, read and drawn.
 
     Attributes
@@ -171,13 +169,6 @@ class PlannedCounts:
     def jobs(self) -> Jobs:
         return self.queries[0].jobs
 
-    @property
-    def compare(self) -> Compare | None:
-        return self.release.compare
-
-    def shown_beside(self, found: PublicTable) -> PlannedCounts:
-        return replace(self, beside=found)
-
     def error_beside(self, found: PublicTable) -> tuple[PublicSizes | None, Expected | None]:
         if found.place not in self.folders:
             return None, None
@@ -195,26 +186,16 @@ class PlannedCounts:
 
     def _tables(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         found, level = [], float(self.release.level)
-        for query, ready, asked in zip(self.queries, self.ready, self.asked, strict=True):
+        for query, ready, part in zip(self.queries, self.ready, self._parts(), strict=True):
             known = sizes is not None and query.magnitude is None
             expected = sizes.expected(query, ready, level=level) if known and sizes is not None else None
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
             jobs = None if sizes is None else sizes.jobs(query)
             ahead = None if jobs is None else foreseen(query, ready, jobs)
             beside = [] if ahead is None else [ahead.told]
-            trades = tradeoff(query, asked, level=level)
-            table = TableCheck(
-                by=(*query.workplace_by, *query.worker_by),
-                mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
-                levels=query.levels,
-                magnitude=query.magnitude,
-                loss=ready.guarantee.loss,
-                by_largest=query.expected_by_largest(ready),
-                widths=widths(query, ready, level=level),
-                tradeoff=trades,
-                expected=expected,
-                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else []), *beside, *told_advice(trades)),
-            )
+            errors = part.check().expected
+            notes = (*self._notes(query, ready), *([ONE_EACH] if whole else []), *beside, *told_advice(errors.tradeoff))
+            table = TableCheck(query.by, part.guarantee.loss, errors, expected, notes)
             if self.release.non_negative and ahead is not None:
                 value = "count" if query.magnitude is None else "sum"
                 table = replace(table, cautions=rules.cut_at_zero(self.release.name, query.by, value, ahead.below))
@@ -240,10 +221,6 @@ class PlannedCounts:
 
     def checked(self, data: Confidential) -> Jobs:
         return data.jobs()
-
-    @property
-    def responses(self) -> tuple[str, ...]:
-        return ()
 
     def announce(self, data: Confidential) -> None:
         for query, ready in zip(self.queries, self.ready, strict=True):
@@ -441,16 +418,9 @@ class PlannedCounts:
         level = float(self.release.level)
         return numbers_of_earlier(known, self.guarantee.unit, by, level=level, bounds_size=query.bounds_size)
 
-    @property
-    def sampler(self) -> str:
-        return SAMPLER
-
     def described(self, stated: Iterable[str]) -> Mapping[str, str | None]:
         there = {*stated}
         return self.columns | {column: words for column, words in AT_MOST.items() if column in there}
-
-    def promise(self, claim: Mapping[str, Any], loss: Loss) -> Guarantee:
-        return self.guarantee
 
     def recomputed(self, folder: Path) -> Recomputed:
         return CountsAgain(self, folder)
@@ -505,8 +475,15 @@ def count_request(given: Given, release: Count | Counts) -> PlannedCounts:
             remedy="Use one of these, or leave it out.",
             about="stratum",
         )
-    shares, before = divided(release.split, len(queries)), _before(given.paid, len(queries))
-    asked = tuple(_asked(release, share, chosen) for share, chosen in zip(shares, before, strict=True))
+    shares = Workload(tuple(every), tuple(measured)).asked(
+        release.epsilon,
+        release.split,
+        release.delta,
+        calibration=release.calibration,
+        scale_share=release.scale_share,
+    )
+    before = _before(given.paid, len(queries))
+    asked = tuple(_steered(part, release.mechanism or each) for part, each in zip(shares, before, strict=True))
     ready = prepared(queries, asked)
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     others = tuple(query for i, query in enumerate(every) if i not in measured)
@@ -535,15 +512,8 @@ def _before(paid: Entry | None, tables: int) -> list[str | None]:
     return [chosen_before(table) for table in known]
 
 
-def _asked(release: Count | Counts, share: Fraction, before: str | None) -> TableAsk:
-    """The request for a table that has this share of the release's loss."""
-    return {
-        "epsilon": release.epsilon * share,
-        "delta": None if release.delta is None else release.delta * share,
-        "mechanism": release.mechanism or before,
-        "calibration": release.calibration,
-        "scale_share": release.scale_share,
-    }
+def _steered(asked: TableAsk, mechanism: str | None) -> TableAsk:
+    return {**asked, "mechanism": mechanism}
 
 
 def _details(request: PlannedCounts) -> dict[str, Any]:

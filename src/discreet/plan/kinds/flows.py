@@ -35,15 +35,14 @@ from discreet.plan.kinds.alarms import (
 from discreet.plan.kinds.counts import EXISTING
 from discreet.plan.kinds.kind import Given, PlannedRelease, ReleaseKind
 from discreet.plan.kinds.numbers import ANEW, Numbers, cells_of, compared, within
+from discreet.plan.kinds.of_jobs import PlannedTables
 from discreet.plan.kinds.recomputed import FlowsAgain, Recomputed
-from discreet.plan.outputs import hash_of, labelled, rounded, shortened, write_release
-from discreet.plan.shape import AlarmsSection, Changes, Compare, Flows
+from discreet.plan.outputs import hash_of, in_words, rounded_outwards, shortened, write_release
+from discreet.plan.shape import AlarmsSection, Changes, Flows
 from discreet.plan.sheets import refuse_labels, refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Loss
 from discreet.release.account import Account
-from discreet.release.files import SAMPLER
 from discreet.release.folder import WHEN
 from discreet.release.offer import Offer
 from discreet.release.tables import read_table
@@ -138,7 +137,7 @@ MOVEMENTS: Mapping[str, MovementKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFlows:
+class PlannedFlows(PlannedTables):
     """One release of flows or of changes, ready to be priced, read and drawn."""
 
     source: PlanSource
@@ -215,13 +214,6 @@ class PlannedFlows:
     def jobs(self) -> Jobs:
         return self.query.histories.one_quarter
 
-    @property
-    def compare(self) -> Compare | None:
-        return self.release.compare
-
-    def shown_beside(self, found: PublicTable) -> PlannedFlows:
-        return replace(self, beside=found)
-
     def error_beside(self, found: PublicTable) -> tuple[None, None]:
         return None, None
 
@@ -240,10 +232,6 @@ class PlannedFlows:
 
     def checked(self, data: Confidential) -> Histories:
         return data.histories()
-
-    @property
-    def responses(self) -> tuple[str, ...]:
-        return ()
 
     def announce(self, data: Confidential) -> None:
         """Each release reads its own quarters."""
@@ -280,23 +268,12 @@ class PlannedFlows:
         """The form for readers: labels, rounded flows whose ends are rounded outwards, few digits of rates."""
         import pyarrow as pa
 
-        table, to = research, self.release.round_to
-        for name in self.query.by:
-            if name in labels:
-                at = table.column_names.index(name)
-                table = table.set_column(at, name, labelled(table[name], labels[name]))
+        to, codes = self.release.round_to, {name: labels[name] for name in self.query.by if name in labels}
+        table = in_words(research, codes)
         counted = [name.removesuffix("_quality") for name in research.column_names if name.endswith("_quality")]
         for name in counted if to > 1 else ():
-            values, low, high = (
-                np.array(research[column], dtype=np.float64) for column in (name, f"{name}_lower", f"{name}_upper")
-            )
-            near = rounded(values, to)
-            ends = np.floor(low / to) * to, np.ceil(high / to) * to
-            for column, numbers in zip((name, f"{name}_lower", f"{name}_upper"), (near, *ends), strict=True):
-                fits = np.isfinite(numbers) & (np.abs(numbers) < 2.0**63)
-                whole = pa.array(np.where(fits, numbers, 0).astype(np.int64), mask=~fits)
-                table = table.set_column(table.column_names.index(column), column, whole)
-            words = pa.array(flags(near, ends).tolist(), pa.string())
+            table, (near, *ends) = rounded_outwards(table, (name, f"{name}_lower", f"{name}_upper"), to)
+            words = pa.array(flags(near, (ends[0], ends[1])).tolist(), pa.string())
             table = table.set_column(table.column_names.index(f"{name}_quality"), f"{name}_quality", words)
         for rate, least in ((name, least) for name, least in RATES.items() if name in table.column_names):
             value, low, high = (np.array(table[f"{rate}{end}"], dtype=np.float64) for end in ("", "_lower", "_upper"))
@@ -423,15 +400,8 @@ class PlannedFlows:
 
         return Numbers(cells_of(table, by), np.array(numbers, dtype=np.float64), ends)
 
-    @property
-    def sampler(self) -> str:
-        return SAMPLER
-
     def described(self, stated: Iterable[str]) -> Mapping[str, str | None]:
         return self.columns
-
-    def promise(self, claim: Mapping[str, Any], loss: Loss) -> Guarantee:
-        return self.guarantee
 
     def recomputed(self, folder: Path) -> Recomputed:
         return FlowsAgain(self, folder)

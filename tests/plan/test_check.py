@@ -70,11 +70,11 @@ def test_costs_and_errors(plan: Path) -> None:
     assert [release.request.guarantee.loss.amounts["epsilon"] for release in found.releases] == [2, 2, 2]
     assert [len(release.tables) for release in found.releases] == [1, 1, 2]
     assert [table.loss.amounts["epsilon"] for table in found.releases[2].tables] == [1, 1]
-    assert found.releases[1].tables[0].levels == 2
+    assert found.releases[1].tables[0].errors.cells_per_workplace_cell == 2
     # one establishment of 1,000 workers: scale 100, mean absolute error 100 * E|Z|
     expected = float(LADDER.expected_error(np.array([0.0]), np.array([1000.0]))[0])
-    assert found.releases[0].tables[0].by_largest[1000] == pytest.approx(expected)
-    assert found.releases[0].tables[0].by_largest[1] == pytest.approx(integer_error(2, 1))
+    assert found.releases[0].tables[0].errors.error[1000] == pytest.approx(expected)
+    assert found.releases[0].tables[0].errors.error[1] == pytest.approx(integer_error(2, 1))
     assert found.only.after.remaining.amounts["epsilon"] == 0
 
 
@@ -118,9 +118,9 @@ def weak(plan: Path) -> None:
 def test_errors_that_depend_on_kinds_are_bounds_everywhere(plan: Path, command) -> None:
     weak(plan)
     places, sexes = (release.tables[0] for release in check(read_plan(plan)).releases[:2])
-    assert places.by_largest.at_most == {100, 1000, 10_000}  # by the second largest establishment, beyond the table
+    assert places.errors.error.at_most == {100, 1000, 10_000}  # by the second largest establishment, beyond the table
     assert not places.expected.is_bound  # each is alone in its cell
-    assert sexes.by_largest.at_most == {100, 1000, 10_000}  # up to 1/alpha workers the noise is the same
+    assert sexes.errors.error.at_most == {100, 1000, 10_000}  # up to 1/alpha workers the noise is the same
     assert [at_most for *_, at_most in sexes.expected.by_size] == [False, True] and sexes.expected.is_bound
     size = np.array([100.0])
     half = calibrate("polynomial", unit=Establishments("0.1"), epsilon=1).integer_error(size, size)[0]  # for each sex

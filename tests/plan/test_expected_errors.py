@@ -186,7 +186,7 @@ def test_tables_are_as_far_off_as_expected(tmp_path: Path, kind: str) -> None:
     size = workers if kind.startswith("count") else 100 * workers
     tables = [drawn(tmp_path, known, SeededSource(seed))[0].counts for seed in (1, 2)]
     observed = np.abs(np.concatenate(tables) - size).mean()
-    assert observed == pytest.approx(known.tables[0].by_largest[size], rel=WITHIN)
+    assert observed == pytest.approx(known.tables[0].errors.error[size], rel=WITHIN)
 
 
 @pytest.mark.parametrize("kind", PLANS)

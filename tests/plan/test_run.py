@@ -20,7 +20,7 @@ import pytest
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
-from discreet.plan.counts import CountRequest
+from discreet.plan.kinds.counts import PlannedCounts
 from discreet.plan.outputs import basic
 from discreet.plan.readers import shown_tables
 from discreet.plan.reading import read_plan
@@ -299,7 +299,7 @@ def test_a_report_reads_the_kinds_that_a_table_keeps(plan: Path, command, kept: 
     plan.write_text(text.replace('by = ["place", "sex"]', f'by = ["place", "sex"]\nwhere = {{ sex = {kept} }}'))
     made = run(plan)
     [request] = [each.request for each in made.check.releases if each.name == "sexes"]
-    assert isinstance(request, CountRequest)
+    assert isinstance(request, PlannedCounts)
     [table] = shown_tables(request, made.folder / "sexes")
     drawn = pq.read_table(made.folder / "sexes" / "basic.parquet")
     assert table.levels == tuple((kind,) for kind in sorted(kept))

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import discreet
+from discreet.plan.shape import AnyRelease
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
@@ -234,6 +236,51 @@ def test_only_the_owners_own_commands_ask_which_rows_are_at_fault() -> None:
     assert {name for name in asking if not name.startswith("desk/pages/")} == {"cli/data.py"}
 
 
+KINDS = SOURCE / "plan" / "kinds"
+
+
+def asked_kinds(tree: ast.AST, names: set[str]) -> Iterator[int]:
+    """Lines that ask whether a value is of one of some classes."""
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            asked = [*node.args[1:]]
+        elif isinstance(node, ast.Compare) and any("type(" in ast.unparse(each) for each in ast.walk(node)):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        if {getattr(each, "id", getattr(each, "attr", "")) for part in asked for each in ast.walk(part)} & names:
+            yield node.lineno  # type: ignore[attr-defined]
+
+
+def test_nobody_outside_of_the_room_asks_for_the_kind_of_a_release() -> None:
+    """A planned release and the section that asks for it answer for themselves."""
+    sections = {each.__name__ for kind in get_args(get_args(AnyRelease)[0]) for each in kind.__mro__}
+    requests = {
+        node.name
+        for _, path, tree in modules()
+        if path.parent == KINDS
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.startswith("Planned")
+    }
+    assert {"Count", "Movement", "PosteriorSection"} <= sections and len(requests) > 4
+    names = (sections | requests) - {"BaseModel", "Section", "ABC", "object"}
+    for seen in (
+        "isinstance(release, Movement)",
+        "isinstance(each, shape.Count | None)",
+        "type(request) is PlannedCounts",
+        "match release:\n    case Flows():\n        pass",
+    ):
+        assert list(asked_kinds(ast.parse(seen), names)), seen
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for _, path, tree in modules()
+        if path.parent != KINDS
+        for line in asked_kinds(tree, names)
+    ]
+    assert not wrong, wrong
+
+
 def test_noise_has_one_door() -> None:
     """Only the account makes a private source; only mechanisms that got one from it draw."""
     makers = {place for _, place, tree in modules() for target in imported(tree) if target[-1] == "SystemSource"}
@@ -347,7 +394,7 @@ def test_nobody_shows_a_stored_guarantee_but_by_its_claim() -> None:
         "discreet_papers/lmm.py",
         "models/bayes/audited_draw.py",
         "models/linear/private/identity.py",
-        "plan/counts.py",
+        "plan/kinds/counts.py",
         "release/account.py",
         "release/files.py",
     }

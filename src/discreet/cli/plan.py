@@ -228,8 +228,8 @@ def _print_check(found: PlanCheck) -> None:
     costs = Table(
         "release", "cost", "state", "table by, or formula", "mechanism", "kinds", title="Releases", title_justify="left"
     )
-    counts = [table for known in found.releases for table in known.tables if table.magnitude is None]
-    sizes = spans([table.by_largest for table in counts])
+    counts = [table for known in found.releases for table in known.tables if table.errors.magnitude is None]
+    sizes = spans([table.errors.error for table in counts])
     by_largest = Table(
         "release", *sizes, title_justify="left", min_width=56,
         title="Expected error of one count, " + (
@@ -240,7 +240,7 @@ def _print_check(found: PlanCheck) -> None:
         "release", "public cells", "how many", "expected error of a count", "half-width", "mostly noise",
         title="Expected error and interval of one count, on publicly known sizes", title_justify="left",
     )  # fmt: skip
-    reaches = [table.widths for table in counts]
+    reaches = [table.errors.widths for table in counts]
     apart = any(len({*reach.values()}) > 1 for reach in reaches)
     widths = Table(
         "release", *((f"{size:,}" for size in SIZES) if apart else ["any"]), title_justify="left",
@@ -256,17 +256,18 @@ def _print_check(found: PlanCheck) -> None:
         if not known.tables:
             costs.add_row(name, cost, known.state, escape(asked.asked), asked.kind, "")
         for i, table in enumerate(known.tables, start=1):
-            by = escape(", ".join(table.by) or "no attribute")
-            costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
+            ahead, by = table.errors, escape(", ".join(table.by) or "no attribute")
+            kinds = str(ahead.cells_per_workplace_cell)
+            costs.add_row(name, amounts(table.loss), known.state, by, ahead.mechanism, kinds)
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
-            if table.magnitude is not None:
-                sums.append(f"{label}: expected error of a sum, by the largest {table.magnitude}: {table.by_largest}.")
-                sums.append(f"{label}: {told_widths(table.widths, (), table.magnitude)}")
+            if ahead.magnitude is not None:
+                sums.append(f"{label}: expected error of a sum, by the largest {ahead.magnitude}: {ahead.error}.")
+                sums.append(f"{label}: {told_widths(ahead.widths, (), ahead.magnitude)}")
                 continue
-            by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
-            both = [", ".join(map(told_width, pair)) for pair in table.widths.values()]
+            by_largest.add_row(escape(label), *map(ahead.error.told, sizes.values()))
+            both = [", ".join(map(told_width, pair)) for pair in ahead.widths.values()]
             widths.add_row(escape(label), *both if apart else both[:1])
-            for trade in table.tradeoff if len(table.tradeoff) > 1 else ():
+            for trade in ahead.tradeoff if len(ahead.tradeoff) > 1 else ():
                 told = map(told_width, (trade.error, trade.alone, trade.among, trade.mean))
                 trades.add_row(escape(label), trade.share, *told)
             for row in _on_public_sizes(table):

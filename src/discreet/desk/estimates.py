@@ -20,9 +20,9 @@ from discreet.plan.advice import advice_of
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.plan.reading import contradictions, faults
 from discreet.plan.repeats import repeated
-from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.budget.division import BudgetAdvice, Measure

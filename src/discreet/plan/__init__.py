@@ -12,13 +12,9 @@ engine        what computes its aggregates, opened for a check or a run
 reading       a plan from its file, or everything that is wrong with it
 blame         the key of a plan that a fault is about, which a function found that plans call
 confidential  the data it is about
+kinds         the kinds of releases: counts, flows, models, posterior summaries, and alarms between them
 sizes         what is publicly known about the cells, for the expected error
-counts        releases of job counts
-flows         releases of flows of a quarter and of changes between quarters, from job histories
-alarm_numbers  the published numbers that alarms compare, with their ends
-alarms        which published numbers changed between two releases by more than their noise can explain
 rules         what the basic form leaves out by a rule of the agency
-summaries     releases of models and of posterior summaries
 requests      all releases of a plan, ready to be priced, read and drawn
 changed       a release that was paid for with other settings
 advice        how to divide the epsilon of releases of several tables

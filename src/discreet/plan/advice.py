@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from discreet.plan.check import PlanCheck
-from discreet.plan.counts import CountRequest, queries_of
 from discreet.plan.file import PlanSource
+from discreet.plan.kinds.kind import Division
+from discreet.plan.kinds.registry import kind_of
 from discreet.plan.requests import has_public_list, trial, without_data
-from discreet.plan.shape import Counts
 from discreet.plan.sizes import PublicSizes
 from discreet.tables.budget.advice import advice_on
 from discreet.tables.budget.division import BudgetAdvice, Measure
@@ -21,43 +21,43 @@ def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[s
     """Advice by the name of each release of several tables that is not paid for yet, or why there is none."""
     public = {source.name: PublicSizes.of(source) for source in found.file.sources}
     told: dict[str, BudgetAdvice | str] = {}
-    for release, source, queries in _several(found):
+    for name, asked, source, queries in _several(found):
         sizes, unread = public[source.name]
         if unread:
-            told[release.name] = unread[0].said(voice)
+            told[name] = unread[0].said(voice)
             continue
-        asked = {
-            "delta": None if release.delta is None else release.delta / len(queries),
-            "calibration": release.calibration,
-            "scale_share": release.scale_share,
-        }
         try:
-            told[release.name] = advice_on(
+            told[name] = advice_on(
                 queries,
                 [None if sizes is None else sizes.cells(query) for query in queries],
-                epsilon=release.epsilon,
+                epsilon=asked.epsilon,
                 measure=measure,
-                add_up=release.add_up,
-                asked=asked,
+                add_up=asked.add_up,
+                asked={
+                    "delta": None if asked.delta is None else asked.delta / len(queries),
+                    "calibration": asked.calibration,
+                    "scale_share": asked.scale_share,
+                },
             )
         except DiscreetError as error:
-            told[release.name] = " ".join(fault.said(voice) for fault in error.faults)
+            told[name] = " ".join(fault.said(voice) for fault in error.faults)
     return told
 
 
-def _several(found: PlanCheck) -> Iterator[tuple[Counts, PlanSource, Sequence[CountQuery]]]:
+def _several(found: PlanCheck) -> Iterator[tuple[str, Division, PlanSource, Sequence[CountQuery]]]:
     """The releases of several tables that wait, with their queries; also those that epsilon is too small for."""
     known = {each.name: each for each in found.releases}
     for release in found.file.plan.release:
-        if not isinstance(release, Counts):
+        asked = kind_of(release).division(release)
+        if asked is None:
             continue
         source, one = found.file.source(release), known.get(release.name)
         if one is None:
             try:
                 several = source.tables.data.allow_multiple
                 jobs = without_data(source.schema(), listed=has_public_list(source), allow_multiple=several)
-                yield release, source, queries_of(release, jobs, trial(source))
+                yield release.name, asked, source, asked.queries(jobs, trial(source))
             except DiscreetError:
                 continue  # the check says what is wrong with it
-        elif one.state == "new" and isinstance(one.request, CountRequest):
-            yield release, source, one.request.queries
+        elif one.state == "new":
+            yield release.name, asked, source, one.request.queries

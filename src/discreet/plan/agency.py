@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,15 @@ from discreet.data.lineage import Lineage, parent_column
 from discreet.data.row_checks import MOST_JOBS
 from discreet.data.schema import Label
 from discreet.plan.confidential import is_secret
-from discreet.plan.file import PlanSource
-from discreet.plan.shape import AnyRelease, Changes, Compare, Form
+from discreet.plan.shape import Compare, Form
 from discreet.plan.sizes import CLASSES, Expected, PublicSizes
 from discreet.release.folder import ATTRIBUTE, VALUES
 from discreet.words.errors import DataError, concerning
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from discreet.plan.kinds.kind import PlannedRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +132,7 @@ def asked_of(asked: Compare) -> dict[str, Any]:
     return asked.model_dump(mode="json", exclude={"file"})
 
 
-class Compared(Protocol):
-    """A release of tables that may name a public table to be shown beside."""
-
-    @property
-    def source(self) -> PlanSource: ...
-
-    @property
-    def release(self) -> AnyRelease: ...
-
-    @property
-    def places(self) -> list[tuple[str, list[str]]]: ...
-
-    @property
-    def columns(self) -> dict[str, str]: ...
-
-
-def read_public(request: Compared, asked: Compare) -> PublicTable:
+def read_public(request: PlannedRelease, asked: Compare) -> PublicTable:
     """The agency's table, matched with that of the release which has the most attributes that the file has too."""
     import pyarrow as pa
 
@@ -221,12 +206,12 @@ def refuse_unmatched(
     )
 
 
-def _timeless(request: Compared, theirs: Mapping[str, str], names: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _timeless(request: PlannedRelease, theirs: Mapping[str, str], names: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Tables with their attributes; when a row is of counts as one only where the file says it."""
-    release, columns = request.release, request.columns
+    columns = request.columns
     times = [name for _, by in request.places for name in by if columns[name] != ATTRIBUTE]
     lacking = [name for name in times if theirs[name] not in names]
-    if lacking and isinstance(release, Changes) and len(release.quarters) > 2:
+    if lacking and request.times > 1:
         raise DataError(
             f"The file has no column {' and '.join(map(repr, lacking))}.",
             "The release has several changes of a cell, and one row is compared with one of them.",

@@ -9,22 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.plan.file import PlanSource
-from discreet.plan.shape import AnyRelease, Changes, Count, Counts, Movement, PosteriorSection
+from discreet.plan.kinds.registry import kind_of
+from discreet.plan.shape import AnyRelease
 from discreet.plan.source import Data
 from discreet.words.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
 from discreet.words.faults import Fault, Place
 
-IN_TABLES = {"towards": "shrink"}
-IN_CHANGES = {"quarter": "quarters"}
-IN_SUMMARIES = {"probability": "at", "level": "at"}
-"""Parameters of tables, of changes and of posterior summaries, that a plan calls otherwise."""
-
 
 def blamed(source: PlanSource, release: AnyRelease, error: DiscreetError) -> list[Fault]:
     """The faults of an error about a release of this source, each at its place."""
-    names = IN_SUMMARIES if isinstance(release, PosteriorSection) else IN_TABLES
-    names = IN_CHANGES if isinstance(release, Changes) else names
-    found = [fault.renamed(names) for fault in error.faults]
+    found = [fault.renamed(kind_of(release).parameters) for fault in error.faults]
     return [replace(fault, place=_place(source, release, fault, error)) for fault in found]
 
 
@@ -42,10 +36,9 @@ def _key(release: AnyRelease, error: DiscreetError) -> str:
     """The key that errors of this class are mostly about."""
     if isinstance(error, FormulaError | FitError):
         return "formula"
-    tables = isinstance(release, Count | Counts | Movement)
+    kind = kind_of(release)
     if isinstance(error, DataError):
-        return "by" if isinstance(release, Count | Movement) else "tables" if tables else "formula"
-    if isinstance(error, Infeasible) or not tables:
+        return kind.subject
+    if isinstance(error, Infeasible):
         return "epsilon"
-    given = (name for name in ("mechanism", "delta") if getattr(release, name, None) is not None)
-    return next(given, "epsilon" if isinstance(release, Movement) else "calibration")
+    return next(key for key in kind.steering if getattr(release, key) is not None)

@@ -13,10 +13,8 @@ from discreet.ledger.budget import amounts, readable
 from discreet.ledger.claims import claim_of
 from discreet.ledger.openings import OTHER_UNIT, second_opening
 from discreet.plan.changed import changed
-from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.privacy.assurance import Claim
 from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss, total
@@ -166,7 +164,7 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
         new.append(request.guarantee.loss)
         try:
             dates = Dates.of(request.details)
-            if after.policy is not None and isinstance(request, FlowRequest) and not dates.reads:
+            if after.policy is not None and request.reads_quarters and not dates.reads:
                 raise _undated(request, after.policy)
             after = after.spend(request.guarantee.loss, release=request.release.name, dates=dates)
         except BudgetExceeded as error:
@@ -186,7 +184,7 @@ def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standin
     return Spending(source.unit, before, after, cost, jobs, fits, earlier, standing.known, standing.anchored), faults
 
 
-def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:
+def _undated(request: PlannedRelease, policy: Policy) -> PrivacyError:
     return PrivacyError(
         f"Quarters of release {request.release.name!r} do not say when they are, or the plan does not say what each "
         f"{policy.each} may cost.",
@@ -198,9 +196,7 @@ def _undated(request: FlowRequest, policy: Policy) -> PrivacyError:
 
 def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:
     """The most jobs that one worker may have in a table of counts; None where there is no bound."""
-    jobs = [request.queries[0].jobs for request in asked if isinstance(request, CountRequest)]
-    jobs += [request.query.histories.one_quarter for request in asked if isinstance(request, FlowRequest)]
-    most = [each.of_one_worker for each in jobs]
+    most = [request.jobs.of_one_worker for request in asked if request.jobs is not None]
     return None if None in most else max(filter(None, most), default=1)
 
 

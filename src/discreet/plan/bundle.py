@@ -22,10 +22,11 @@ from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
 from discreet.ledger import Entry, Head
 from discreet.pages.carried import published_files
-from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.kinds.alarms import alarm_files
+from discreet.plan.kinds.registry import kind_of
 from discreet.plan.requests import has_public_list
-from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
+from discreet.plan.shape import ALONE, as_first_written
 
 FORMAT = "discreet bundle, format 2"
 SEVERAL = "discreet bundle, format 3"
@@ -138,8 +139,9 @@ def _without_path(release: dict[str, Any]) -> dict[str, Any]:
 
 def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]:
     """The same of one source."""
-    models = [release for release in source.releases if isinstance(release, ModelSection | PosteriorSection)]
-    used = {column for release in models for column in _columns(release)} | {*getattr(source.tables.unit, "by", ())}
+    models = [release for release in source.releases if not kind_of(release).of_jobs]
+    named = {column for release in models for column in kind_of(release).columns(release)}
+    used = named | {*getattr(source.tables.unit, "by", ())}
     counts = len(models) < len(source.releases)
     return {
         "schema": replace(source.schema(), unused=()).to_dict() if counts else None,
@@ -152,16 +154,6 @@ def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]
         | {key: whole["budget"][key] for key in PER_PERIOD if whole["budget"][key] is not None},
         **({"public_columns": sorted(used & {*source.tables.data.public})} if models else {}),
     }
-
-
-def _columns(release: ModelSection | PosteriorSection) -> set[str]:
-    """The columns that a model names, in its formula and beside it."""
-    from discreet.models.formula.formula import read_formula
-
-    named = {*read_formula(release.formula, needs_random=False).columns}
-    if isinstance(release, ModelSection):
-        named |= {*(release.series or ()), *(each for each in (release.time, release.exposure) if each)}
-    return named
 
 
 def replace_file(path: Path, content: bytes) -> Path:

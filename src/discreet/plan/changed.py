@@ -5,7 +5,7 @@ from __future__ import annotations
 from discreet.ledger import Entry
 from discreet.ledger.budget import amounts
 from discreet.ledger.entries import asked_then
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.words.faults import Fault, Place
 
 

@@ -13,25 +13,24 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from discreet.data.databases import one_moment
 from discreet.data.scans import alike, is_csv
 from discreet.plan.agency import AgencyCheck, read_public
-from discreet.plan.alarms import alarm_steps, earlier_of
 from discreet.plan.blame import blamed
 from discreet.plan.budgets import Spending, State, spend, standings
 from discreet.plan.confidential import Confidential, public_lookups, secret_lookups, shared_data
-from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, unopened
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
-from discreet.plan.requests import PlannedRelease, requests
+from discreet.plan.kinds.alarms import alarm_steps, earlier_of
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.registry import kind_of
+from discreet.plan.requests import requests
 from discreet.plan.room import room_notes
-from discreet.plan.shape import AlarmsSection, ModelSection, PosteriorSection
+from discreet.plan.shape import AlarmsSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.assurance import ASKED, Assurance, Claim
@@ -41,7 +40,6 @@ from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
 from discreet.words.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
 from discreet.words.faults import Fault
-from discreet.words.later import Later
 
 UNTYPED = (
     "A CSV file has no types: a response that is no number with a decimal point, such as 4,5, counts as the middle of "
@@ -137,9 +135,7 @@ class PlanCheck:
     def up_to_the_rows(self) -> tuple[str, ...]:
         """The releases that may need more rows than there are, where the data are not here to tell."""
         waiting = [check for check in self.releases if check.state != "released" and check.expected is None]
-        return tuple(
-            check.name for check in waiting if isinstance(check.request.release, PosteriorSection | ModelSection)
-        )
+        return tuple(check.name for check in waiting if not kind_of(check.request.release).of_jobs)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -246,12 +242,9 @@ def check(file: PlanFile) -> PlanCheck:
     for request in asked:
         source = request.source
         sizes, _ = public[source.name]
-        one = ReleaseCheck(request, known[source.dataset].state(request.release.name))
-        if isinstance(request, CountRequest):
-            one = replace(one, tables=Later(partial(request.check, sizes)))
-        elif isinstance(request, FlowRequest):
-            one = replace(one, expected=request.expected(sizes))
-        elif not gone[source.name] and one.state != "released":
+        state = known[source.dataset].state(request.release.name)
+        one = ReleaseCheck(request, state, request.tables(sizes), request.expected(sizes))
+        if not kind_of(request.release).of_jobs and not gone[source.name] and state != "released":
             one, found = _foreseen(one, data[source.name])
             faults += found
         one, found = _beside(one)
@@ -263,7 +256,7 @@ def check(file: PlanFile) -> PlanCheck:
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
     faults += public_lookups(file, waiting)
-    jobs = {request.source.name for request in asked if isinstance(request, CountRequest | FlowRequest)}
+    jobs = {request.source.name for request in asked if kind_of(request.release).of_jobs}
     for name in waiting:
         faults += data[name].unnamed() if name in jobs and not gone[name] else []
     missing = [fault for name in waiting for fault in gone[name]]
@@ -299,24 +292,15 @@ def _foreseen(known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, li
 def _beside(known: ReleaseCheck) -> tuple[ReleaseCheck, list[Fault]]:
     """A release with the public table that it is to be shown beside; what is released has it in its folder."""
     request = known.request
-    if not isinstance(request, CountRequest | FlowRequest) or known.state == "released":
-        return known, []
-    asked = request.release.compare
-    if asked is None:
+    asked = request.compare
+    if asked is None or known.state == "released":
         return known, []
     try:
         found = read_public(request, asked)
     except DataError as error:
         return known, blamed(request.source, request.release, error)
-    sizes = expected = None
-    if isinstance(request, CountRequest) and found.place in request.folders:
-        number = request.folders.index(found.place)
-        query, ready = request.queries[number], request.ready[number]
-        sizes = PublicSizes.stated(found.table, found.numbers[0], by=query.workplace_by)
-        level = float(request.release.level)
-        expected = None if sizes is None else sizes.expected(query, ready, level=level)
-    agency = AgencyCheck.of(found, asked, sizes, expected)
-    return replace(known, request=replace(request, beside=found), agency=agency), []
+    agency = AgencyCheck.of(found, asked, *request.error_beside(found))
+    return replace(known, request=request.shown_beside(found), agency=agency), []
 
 
 def _refuse_nonsense(file: PlanFile) -> None:

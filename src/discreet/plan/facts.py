@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,22 +16,16 @@ from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
 from discreet.ledger.claims import claim_of
 from discreet.plan.agency_comparison import both_sides, kept, shown
-from discreet.plan.alarms import shown as alarms
 from discreet.plan.check import PlanCheck, ReleaseCheck
-from discreet.plan.counts import CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import shown as alarms
+from discreet.plan.kinds.numbers import ANEW
+from discreet.plan.kinds.registry import kind_of
 from discreet.privacy.assurance import Claim
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
 Published: TypeAlias = Mapping[tuple[str, str | None], Mapping[str, str]]
 """Files with their SHA-256 of every release that the ledger knows, by data set and name."""
-
-ANEW = "Noise was drawn anew, so small differences mean nothing."
 
 
 def facts_of(
@@ -98,22 +92,7 @@ def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path, f
     if earlier is None:
         elsewhere = files.get((known.request.source.dataset, name), {})
         return " ".join([*words, _changed_elsewhere(known, folder / known.name, elsewhere)])
-    if isinstance(known.request, FlowRequest) and isinstance(earlier.request, FlowRequest):
-        new, old = known.request.published(folder / known.name), earlier.request.published(folder / name)
-        return " ".join([*words, _changed_flows(known.request, new, old)])
-    now, then = (each.request.results(folder / each.name).counts for each in (known, earlier))
-    for one, other in zip(now, then, strict=False):
-        table, before = one.table, other.table
-        same = table.keys == before.keys and table.levels == before.levels
-        moved = np.abs(table.counts - before.counts) if same else None
-        by = ", ".join(table.by) or "nothing"
-        words.append(
-            f"By {by}: the cells are not the same."
-            if moved is None
-            else f"By {by}: {int((moved > 0).sum()):,} of {moved.size:,} {table.value}s differ, by "
-            f"{moved.mean():.3g} on average and {int(moved.max(initial=0)):,} at most; their sum went from "
-            f"{int(before.counts.sum()):,} to {int(table.counts.sum()):,}. {ANEW}"
-        )
+    words += known.request.differences(folder / known.name, earlier.request, folder / name)
     return " ".join(words)
 
 
@@ -122,7 +101,7 @@ def _changed_elsewhere(known: ReleaseCheck, folder: Path, files: Mapping[str, st
     about = kept(folder)
     file = next((path for path, digest in files.items() if about is not None and digest == about["sha256"]), None)
     if about is None or file is None:
-        able = isinstance(known.request, CountRequest | FlowRequest)
+        able = kind_of(known.request.release).of_jobs
         remedy = " They are where compare names its published table." if able else ""
         return f"That release is not part of this plan, so its numbers are not compared here.{remedy}"
     told = []
@@ -135,17 +114,3 @@ def _changed_elsewhere(known: ReleaseCheck, folder: Path, files: Mapping[str, st
             else f"no number ({number}) is in both."
         )
     return f"By {', '.join(about['by']) or 'nothing'}, beside its {file}: {' '.join(told)} {ANEW}"
-
-
-def _changed_flows(request: FlowRequest, new: pa.Table, old: pa.Table) -> str:
-    """The differences between the numbers of a revision and those that it replaces, number by number."""
-    [(_, by)] = request.places
-    if new.column_names != old.column_names or new.select(by) != old.select(by):
-        return f"By {', '.join(by)}: the cells are not the same."
-    told = []
-    for column in new.column_names:
-        name = column.removesuffix("_quality")
-        if name != column:
-            moved = np.abs(np.array(new[name], dtype=np.float64) - np.array(old[name], dtype=np.float64))
-            told.append(f"{name} {moved.mean():.3g}")
-    return f"By {', '.join(by)}, {len(new):,} rows differ on average by: {', '.join(told)}. {ANEW}"

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 PARENTS = "parents"
 """Files of codes and their parents: parents-industry.csv."""
 
+DIGITS = 4
+"""Significant digits of numbers with a fraction in the basic form."""
+
 
 def write_release(
     folder: Path,
@@ -122,25 +125,45 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
 
     A flag is of the numbers beside it: rounding makes a small count less certain.
     """
-    table = moved
-    for i, name in enumerate(moved.column_names):
+    value = "sum" if "sum" in moved.column_names else "count"
+    table, numbers = rounded_outwards(in_words(moved, labels), (value, "lower", "upper"), round_to)
+    if "quality" in table.column_names:
+        table = table.set_column(table.column_names.index("quality"), "quality", quality_column(*numbers))
+    return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
+
+
+def in_words(table: pa.Table, labels: Mapping[str, Mapping[str, str]]) -> pa.Table:
+    """A table with labels in place of codes."""
+    for i, name in enumerate(table.column_names):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
-    value = "sum" if "sum" in moved.column_names else "count"
-    count, lower, upper = (doubles_of(moved[name]) for name in (value, "lower", "upper"))
-    columns = {
-        value: rounded(count, round_to),
-        "lower": np.floor(lower / round_to) * round_to,
-        "upper": np.ceil(upper / round_to) * round_to,
-    }
-    for name, values in columns.items():
+    return table
+
+
+def rounded_outwards(
+    table: pa.Table, names: tuple[str, str, str], to: int
+) -> tuple[pa.Table, tuple[Vector, Vector, Vector]]:
+    """A number and the ends of its interval as multiples of `to`: ends that hold what they held; and these numbers."""
+    value, low, high = (doubles_of(table[name]) for name in names)
+    found = rounded(value, to), np.floor(low / to) * to, np.ceil(high / to) * to
+    for name, values in zip(names, found, strict=True):
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
         whole = column_of(np.where(fits, values, 0).astype(np.int64), missing=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
-    if "quality" in table.column_names:
-        flags = quality_column(columns[value], columns["lower"], columns["upper"])
-        table = table.set_column(table.column_names.index("quality"), "quality", flags)
-    return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
+    return table, found
+
+
+def shortened(table: pa.Table) -> pa.Table:
+    """The basic form of numbers with a fraction: few digits."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
+        if pa.types.is_floating(table[name].type):
+            values = [
+                None if v is None or not np.isfinite(v) else float(f"{v:.{DIGITS}g}") for v in table[name].to_pylist()
+            ]
+            table = table.set_column(i, name, pa.array(values, pa.float64()))
+    return table
 
 
 def rounded(values: Vector, to: int) -> Vector:

@@ -14,8 +14,8 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.copies import twins
 from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.kinds.registry import kind_of
 from discreet.plan.run import run
-from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.privacy.units import Groups, Rows
 from discreet.words.errors import DiscreetError
 from discreet.words.voices import PLAN
@@ -56,11 +56,10 @@ def _notes(source: PlanSource) -> list[str]:
             return [OwnerRefusal(fault.said(PLAN)) for fault in error.faults]
         return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.models.formula.formula import read_formula
-    from discreet.models.linear.families.registry import known as families
     from discreet.models.linear.private.owner import look
 
-    models = [release for release in source.releases if isinstance(release, ModelSection)]
-    formulas = [release.formula for release in source.releases if isinstance(release, PosteriorSection)]
+    releases = [kind_of(release).of_owner(release) for release in source.releases]
+    formulas = [formula for release in releases for formula in release.formulas]
     named = {column for text in formulas for column in read_formula(text, needs_random=False).columns}
     public = source.tables.data.public
     numbers = sorted(named - {*public, *unit.responses})
@@ -68,8 +67,8 @@ def _notes(source: PlanSource) -> list[str]:
         "public": public,
         "numbers": numbers,
         "bounds": (unit.lower, unit.upper),
-        "lagged": [column for model in models for column in model.lagged],
-        "outcomes": any(model.family and families()[model.family].outcomes for model in models),
+        "lagged": [column for release in releases for column in release.lagged],
+        "outcomes": any(release.outcomes for release in releases),
     }
     table = data.table(dict.fromkeys([*unit.responses, *numbers], "response"))
     notes = [note for response in unit.responses for note in look(table, response=response, **asked)]

@@ -19,10 +19,10 @@ from discreet.tables.prepared import Drawn
 from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
-    from discreet.plan.counts import CountRequest
+    from discreet.plan.kinds.counts import PlannedCounts
 
 
-def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
+def shown_tables(request: PlannedCounts, folder: Path) -> list[ShownTable]:
     """Every table, drawn ones first and then those that are sums of them."""
     form = "basic" if "basic" in request.source.output.forms else "research"
     kind = "parquet" if "parquet" in request.details["formats"] else "csv"
@@ -40,7 +40,7 @@ def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
     return found
 
 
-def ruled(request: CountRequest, tables: list[ShownTable]) -> list[str]:
+def ruled(request: PlannedCounts, tables: list[ShownTable]) -> list[str]:
     """How the numbers for readers differ from the drawn ones, by the release's name."""
     gone, whole = sum(int(table.left_out.sum()) for table in tables), sum(table.values.size for table in tables)
     forms = request.source.output.forms
@@ -53,7 +53,7 @@ def ruled(request: CountRequest, tables: list[ShownTable]) -> list[str]:
     )
 
 
-def cut(request: CountRequest, drawn: Sequence[CountRelease]) -> list[str]:
+def cut(request: PlannedCounts, drawn: Sequence[CountRelease]) -> list[str]:
     """What the basic form does to numbers near zero, where the research form shows that it does."""
     if not request.release.non_negative or not {"basic", "research"} <= {*request.source.output.forms}:
         return []
@@ -65,7 +65,7 @@ def cut(request: CountRequest, drawn: Sequence[CountRelease]) -> list[str]:
     ]
 
 
-def drawn_table(request: CountRequest, folder: Path, number: int) -> CountRelease:
+def drawn_table(request: PlannedCounts, folder: Path, number: int) -> CountRelease:
     """A published table: the research form, or the basic one where only that was released."""
     forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
     places = [folder / request.folders[number] / name for name in forms]

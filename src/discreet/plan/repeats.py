@@ -10,7 +10,8 @@ from typing import Any
 
 from discreet.ledger import Entry
 from discreet.ledger.entries import canonical
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.registry import kind_of
 from discreet.words.faults import Fault
 
 
@@ -26,11 +27,7 @@ def repeated(asked: Sequence[PlannedRelease], charges: Iterable[Entry]) -> Itera
         mine: dict[str, str] = {}
         for thing, words in _things(request.details).items():
             if thing in earlier:
-                place = (
-                    "release",
-                    number,
-                    next(key for key in ("by", "tables", "formula") if hasattr(release, key)),
-                )
+                place = ("release", number, kind_of(release).subject)
                 yield Fault(
                     place,
                     f"{words} is asked for as {release.name!r} and is the same as in {earlier[thing]}. It would be "

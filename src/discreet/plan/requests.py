@@ -9,51 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from discreet.data.histories import when_is
 from discreet.data.jobs import Jobs
 from discreet.data.schema import Schema
-from discreet.ledger import Dates, Entry, Period
+from discreet.ledger import Entry
 from discreet.plan.agency import asked_of, refuse_unwritten
 from discreet.plan.blame import blamed
-from discreet.plan.confidential import Confidential
-from discreet.plan.counts import count_request, tables_of
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest, flow_request, histories_of
-from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, Movement, PosteriorSection
-from discreet.plan.summaries import summary_request
-from discreet.privacy.guarantee import Guarantee
+from discreet.plan.kinds.kind import Given, PlannedRelease
+from discreet.plan.kinds.registry import kind_of
 from discreet.release.account import Account
-from discreet.release.offer import Offer
-from discreet.report.release import Results
 from discreet.tables.query import CountQuery
 from discreet.words.errors import DataError, DiscreetError
 from discreet.words.faults import Fault, Place
-
-
-class PlannedRelease(Protocol):
-    """One release of a plan, priced without its data, and the way to its offer."""
-
-    @property
-    def source(self) -> PlanSource: ...
-
-    @property
-    def release(self) -> AnyRelease: ...
-
-    @property
-    def guarantee(self) -> Guarantee: ...
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """Everything that decides the published files, for the ledger."""
-
-    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
-        """The release as an offer about these data; only what is public of them is read for it."""
-
-    def results(self, folder: Path) -> Results:
-        """What the report says, from the published files."""
 
 
 def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[list[PlannedRelease], list[Fault]]:
@@ -69,17 +38,11 @@ def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[
         source = file.source(release)
         account = accounts[source.name]
         try:
-            made: PlannedRelease
-            if isinstance(release, ModelSection | PosteriorSection):
-                made = summary_request(source, release, account)
-            elif source.name not in jobs:
+            kind = kind_of(release)
+            if kind.of_jobs and source.name not in jobs:
                 continue  # what is wrong with its schema is said once
-            elif isinstance(release, Movement):
-                made = flow_request(source, release, histories_of(source, jobs[source.name]), account)
-            else:
-                refuse_quarters(source)
-                before = paid.get((source.dataset, release.name))
-                made = count_request(source, release, jobs[source.name], account, paid=before)
+            before = paid.get((source.dataset, release.name))
+            made = kind.request(Given(source, account, jobs.get(source.name), before), release)
             found.append(_dated(made))
         except DiscreetError as error:
             wrong += blamed(source, release, error)
@@ -88,36 +51,17 @@ def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[
 
 def _dated(made: PlannedRelease) -> PlannedRelease:
     """A request with its periods, and with the release that it replaces, if the plan names them."""
-    source, release = made.source, made.release
-    dates = _of_movement(made) if isinstance(made, FlowRequest) else Dates(source.tables.data.period)
-    said: dict[str, Any] = dates.to_dict() | {"replaces": release.replaces}
-    if isinstance(release, Count | Counts | Movement) and release.compare is not None:
-        refuse_unwritten(source.output.forms)
-        said |= {"compare": asked_of(release.compare)}
+    said: dict[str, Any] = made.dates.to_dict() | {"replaces": made.release.replaces}
+    if made.compare is not None:
+        refuse_unwritten(made.source.output.forms)
+        said |= {"compare": asked_of(made.compare)}
     return replace(made, details=made.details | {key: value for key, value in said.items() if value is not None})  # type: ignore[type-var]
-
-
-def _of_movement(made: FlowRequest) -> Dates:
-    """When flows or changes are: about the last of their quarters, and they read rows of several."""
-    stated, policy = made.source.tables.data.period, made.source.tables.budget.policy()
-    last, reads = when_is(made.release.when[-1]), [when_is(quarter) for quarter in made.query.reads]
-    if last is None or None in reads:  # names such as q1 do not tell when they are
-        return Dates(stated)
-    if stated is not None and Period.of(stated) != last.within(Period.of(stated).step):
-        raise DataError(
-            f"The data are about {stated}, and release {made.release.name!r} about {last}.",
-            "Flows and changes are about the last of their quarters, and count for all that they read.",
-            "Leave it out: the quarters say when.",
-            about="period",
-        )
-    about = stated if stated is not None or policy is None else str(last.within(policy.each))
-    return Dates() if about is None else Dates(about, tuple(map(str, reads)))
 
 
 def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:
     """Put the jobs of a source, without its rows, among `jobs` where tables are made of them; else what is wrong."""
-    kinds = {isinstance(release, ModelSection | PosteriorSection) for release in source.releases}
-    if False in kinds:
+    of_jobs = {kind_of(release).of_jobs for release in source.releases}
+    if True in of_jobs:
         try:
             schema = source.schema()
         except DataError as error:
@@ -127,7 +71,7 @@ def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:
         jobs[source.name] = without_data(schema, listed=listed, allow_multiple=several)
         yield from _label_faults(source, schema)
     for key in ("public", "numbers"):
-        if getattr(source.tables.data, key) and True not in kinds:
+        if getattr(source.tables.data, key) and False not in of_jobs:
             yield Fault(source.place("data", key), _NO_DESIGN)
 
 
@@ -144,34 +88,22 @@ def in_schema(source: PlanSource, fault: Fault) -> Place:
 
 def size(file: PlanFile) -> tuple[int, int]:
     """The number of tables that a plan asks for, and of their kinds of workers together; nothing is priced."""
-    tables = kinds = 0
+    tables = counts = 0
     for source in file.sources:
         account = trial(source)
-        releases = [release for release in source.releases if isinstance(release, Count | Counts)]
-        asked = [(by, release.where) for release in releases for by in tables_of(release)]
+        asked = [table for release in source.releases for table in kind_of(release).counted(release)]
         tables += len(asked)
         for by, where in asked:
             with suppress(DataError):  # a fault is found again, and said, where the table is priced
                 jobs = without_data(source.schema(), listed=False)
-                kinds += CountQuery.of(jobs, account, by=by, where=where).levels
-    return tables, kinds
+                counts += CountQuery.of(jobs, account, by=by, where=where).levels
+    return tables, counts
 
 
 _NO_DESIGN = (
     "it declares columns, and no release is a model or a posterior summary. Tables of counts have their columns in "
     "[data.schema]. Leave it out."
 )
-
-
-def refuse_quarters(source: PlanSource) -> None:
-    """Counts are of jobs of one time."""
-    if source.tables.data.quarters:
-        raise DataError(
-            "The data are job histories of several quarters, and a count is of one time.",
-            "Flows and changes are released from histories.",
-            "Leave it out, or count the jobs of one quarter from a source of its own.",
-            about="quarters",
-        )
 
 
 def has_public_list(source: PlanSource) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile
-from discreet.plan.requests import PlannedRelease
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.plan.sizes import PublicSizes
 from discreet.tables.cells import LEVELS_PER_PASS
 from discreet.tables.query import CountQuery
@@ -46,7 +45,7 @@ def room_notes(
     if memory is None:
         return
     for request in requests:
-        for query in request.queries if isinstance(request, CountRequest) else ():
+        for query in request.queries:
             most, by = memory // (HELD * bytes_of(query)), ", ".join(query.by) or "no attribute"
             sizes = public[request.source.name]
             cells = None if sizes is None else sizes.jobs(query)

@@ -21,22 +21,19 @@ from discreet.data.databases import one_moment
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
-from discreet.plan.alarms import alarm_steps, earlier_of, write_alarms
 from discreet.plan.blame import blamed
 from discreet.plan.budgets import standings
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check
 from discreet.plan.confidential import Confidential
-from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, refuse_changed
 from discreet.plan.facts import facts_of
 from discreet.plan.file import PlanFile, PlanSource
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import alarm_steps, earlier_of, write_alarms
+from discreet.plan.kinds.kind import PlannedRelease
 from discreet.plan.reading import read_plan
-from discreet.plan.requests import PlannedRelease
 from discreet.plan.same_data import CHANGED, DataFiles, EarlierData
 from discreet.plan.spent import told_spent
-from discreet.plan.summaries import SummaryRequest
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
 from discreet.release.alarms import kept
@@ -237,20 +234,18 @@ def _read(
     data = {source.name: Confidential(source) for source in file.sources}
     for source in file.sources:
         mine = [known for known in waiting if known.request.source.name == source.name]
-        for kind, read in ((CountRequest, data[source.name].jobs), (FlowRequest, data[source.name].histories)):
-            if not any(isinstance(known.request, kind) for known in mine):
-                continue
+        for known in mine:
             try:
-                contents[source.name] = partial(content_of, read())
+                read = known.request.checked(data[source.name])
+                if read is not None:
+                    contents[source.name] = partial(content_of, read)
             except DataError as error:
                 place = source.place("data", "source")
                 file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
-        if modelled := [known.request for known in mine if isinstance(known.request, SummaryRequest)]:
-            contents[source.name] = partial(_rows_of, modelled, data[source.name])
+        if responses := [column for known in mine for column in known.request.responses]:
+            contents[source.name] = partial(_rows_of, responses, data[source.name])
     for known in waiting:
-        if isinstance(known.request, CountRequest):
-            for query, ready in zip(known.request.queries, known.request.ready, strict=True):
-                data[known.request.source.name].expect(query, ready)
+        known.request.announce(data[known.request.source.name])
     offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -_kinds(known.request)):
@@ -265,10 +260,10 @@ def _read(
     return offers, contents
 
 
-def _rows_of(requests: Sequence[SummaryRequest], data: Confidential) -> Fingerprint | None:
+def _rows_of(responses: Sequence[str], data: Confidential) -> Fingerprint | None:
     """How the rows of models are recognised: by the responses that they are asked about."""
-    responses: dict[str, Reading] = dict.fromkeys([request.response for request in requests], "response")
-    found = [content_of_rows(data.table(responses), response) for response in responses]
+    readings: dict[str, Reading] = dict.fromkeys(responses, "response")
+    found = [content_of_rows(data.table(readings), response) for response in readings]
     there = [each for each in found if each is not None]
     return reduce(or_, there) if there else None
 
@@ -321,7 +316,7 @@ def _account(ledger: Ledger, name: str, source: PlanSource, contents: Mapping[st
 
 def _kinds(request: PlannedRelease) -> int:
     """The most kinds of workers that a table of the release counts; 0 where it has no table of counts."""
-    return max(query.levels for query in request.queries) if isinstance(request, CountRequest) else 0
+    return max((query.levels for query in request.queries), default=0)
 
 
 def _released(request: PlannedRelease) -> Offer[None, Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
@@ -134,6 +134,14 @@ class Count(_Tables):
     shrink: Attributes | None = Field(
         None, description="Draw the basic form's shares of worker kinds towards those of groups of these attributes."
     )
+    split: ClassVar[None] = None
+    measure: ClassVar[None] = None
+    add_up: ClassVar[bool] = False
+
+    @property
+    def every_table(self) -> tuple[Attributes, ...]:
+        """The attributes of each table."""
+        return (self.by,)
 
 
 class Counts(_Tables):
@@ -148,6 +156,13 @@ class Counts(_Tables):
     measure: FinestOrTables | None = Field(
         None, description="The tables that are drawn, or 'finest'; the others are sums of them and cost nothing."
     )
+    mechanism: ClassVar[None] = None
+    shrink: ClassVar[None] = None
+
+    @property
+    def every_table(self) -> tuple[Attributes, ...]:
+        """The attributes of each table."""
+        return self.tables
 
 
 class Sum(Count):

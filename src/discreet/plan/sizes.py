@@ -9,7 +9,7 @@ out of the counts, their jobs are part of the error.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,8 @@ from discreet.privacy.losses import Loss
 from discreet.release.files import MANIFEST
 from discreet.release.tables import read_table
 from discreet.tables.budget.errors import PublicCells, cells_of
-from discreet.tables.expected import ByLargest
-from discreet.tables.intervals.widths import Trade, half_widths
-from discreet.tables.prepared import Prepared
+from discreet.tables.intervals.widths import half_widths
+from discreet.tables.prepared import Prepared, TableErrors
 from discreet.tables.public_sizes import numeric, read_sizes
 from discreet.tables.query import CountQuery
 from discreet.words.errors import DataError, DiscreetError
@@ -95,44 +94,36 @@ class TableCheck:
 
     Attributes
     ----------
-    by_largest : expected absolute error of one count, by the size of the cell's largest establishment, and where it is
-        an upper bound.
-    widths : typical half-width of an interval by the same size: alone in the cell, and among many.
-    tradeoff : error and half-width for other shares of epsilon that pay for sizes of establishments.
+    errors : the expected errors by the size of the cell's largest establishment.
     expected : the error on publicly known sizes, where there are any.
     notes : what has to be known to read the errors.
     cautions : what has to be known before anything else.
-    magnitude : what is added up, where it is no count of jobs.
     """
 
     by: tuple[str, ...]
-    mechanism: str
-    levels: int
     loss: Loss
-    by_largest: ByLargest
-    widths: Mapping[int, tuple[float, float]]
-    tradeoff: Sequence[Trade]
+    errors: TableErrors
     expected: Expected | None
     notes: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
-    magnitude: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        known = self.expected
+        known, errors = self.expected, self.errors
+        told = errors.to_dict()
+        by_largest = told.pop("expected_error_by_largest_establishment")
         return {
             "by": list(self.by),
-            "mechanism": self.mechanism,
-            "counts_per_workplace_cell": self.levels,
+            **told,
             "loss": self.loss.to_dict(),
-            "expected_error_by_largest_establishment": dict(self.by_largest),
-            "is_upper_bound_by_largest_establishment": {s: s in self.by_largest.at_most for s in self.by_largest},
+            "expected_error_by_largest_establishment": by_largest,
+            "is_upper_bound_by_largest_establishment": {size: size in errors.error.at_most for size in errors.error},
             "half_width_by_largest_establishment": {
                 size: {"alone": _finite(alone), "among_many": _finite(among)}
-                for size, (alone, among) in self.widths.items()
+                for size, (alone, among) in errors.widths.items()
             },
             "scale_share": [
                 {name: value if isinstance(value, str) else _finite(value) for name, value in asdict(trade).items()}
-                for trade in self.tradeoff
+                for trade in errors.tradeoff
             ],
             "expected_error": None if known is None else known.to_dict(),
             "notes": list(self.notes),

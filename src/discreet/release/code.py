@@ -26,6 +26,7 @@ SAYS = frozenset(
     {
         *("cli", "desk", "pages", "report", "roc", "demo", "review", "audit", "utility", "publication", "synthetic"),
         *("data_check", "changes", "simulate", "archive", "data/readers", "chart", "lme4"),
+        "plan/kinds/recomputed",
         *(f"words/{name}" for name in ("voices", "faults", "errors", "extras", "later", "progress")),
     }
 )
@@ -69,5 +70,5 @@ def _files(module: Module) -> frozenset[str]:
     """Where what a module imports may be, without what only says something."""
     modules = {place for name, part in module.imports for place in (name, f"{name}.{part.split()[0]}")}
     ours = [name.split(".")[1:] for name in modules if name.startswith("discreet.")]
-    places = ["/".join(parts) for parts in ours if not {parts[0], "/".join(parts[:2])} & SAYS]
+    places = ["/".join(parts) for parts in ours if not {"/".join(parts[:depth]) for depth in range(1, 4)} & SAYS]
     return frozenset(f"{place}{end}" for place in places for end in (".py", "/__init__.py"))

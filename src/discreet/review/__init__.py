@@ -5,7 +5,6 @@ lines      the ledger's lines of a bundle, with seals and sums checked
 constants  mechanisms made again from the constants that the bundle states
 rebuild    the plan behind a bundle, priced again
 books      Excel files, made again and compared
-columns    columns of two tables, compared whatever their types
 recompute  the tables, checked against each other
 verdict    all checks, and what they found
 """

@@ -19,25 +19,26 @@ from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
 from discreet.plan.agency_comparison import COMPARISON
-from discreet.plan.alarms import alarm_steps, kept_earlier
 from discreet.plan.budgets import Spending, jobs_of_one_worker
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
-from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
 from discreet.plan.file import PlanFile
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.alarms import alarm_steps, kept_earlier
+from discreet.plan.kinds.kind import PlannedRelease
+from discreet.plan.kinds.recomputed import Recomputed
+from discreet.plan.kinds.registry import kind_of
 from discreet.plan.reading import contradictions
-from discreet.plan.requests import PlannedRelease, requests, size
+from discreet.plan.requests import requests, size
 from discreet.plan.shape import Plan
 from discreet.plan.sheets import for_programs
 from discreet.release.alarms import kept as kept_alarms
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
-from discreet.review.recompute import Reread, check_alarms, reread
+from discreet.review.recompute import check_alarms
 from discreet.words.voices import PLAN
 
 NOWHERE = "not in the bundle"
@@ -127,12 +128,12 @@ class Rebuilt:
         """The release's own description."""
         return dict(json.loads((self.folder / name / MANIFEST).read_text(encoding="utf-8")))
 
-    def reread(self, name: str) -> Reread | None:
+    def recomputed(self, name: str) -> Recomputed:
         """Values that the checks of one release share; those of another release are dropped."""
         kept = vars(self)
-        if kept.get("_reread", ("",))[0] != name:
-            kept["_reread"] = name, reread(self.requests[name], self.folder / name)
-        found: Reread | None = kept["_reread"][1]
+        if kept.get("_recomputed", ("",))[0] != name:
+            kept["_recomputed"] = name, self.requests[name].recomputed(self.folder / name)
+        found: Recomputed = kept["_recomputed"][1]
         return found
 
     def compares(self, name: str) -> bool:
@@ -204,7 +205,7 @@ class Rebuilt:
 
     def check_names(self) -> str:
         """Which parts of the request nothing that was paid for or published depends on."""
-        tables = [each for each in self.requests.values() if isinstance(each, CountRequest | FlowRequest)]
+        tables = [each for each in self.requests.values() if kind_of(each.release).of_jobs]
         if not tables:
             return f"every part of {REQUEST} is in what was paid for or in the report"
         paid, loose = self._paid(), []
@@ -224,7 +225,7 @@ class Rebuilt:
             where = f" of source {source.name!r}" if len(self.file.sources) > 1 else ""
             loose += [f"{names}{where}"] if names else []
         columns = f"no payment and no table depends on how {REQUEST} calls the columns {' and '.join(loose)}"
-        names = ", ".join(repr(each.release.name) for each in tables if isinstance(each, CountRequest))
+        names = ", ".join(repr(each.release.name) for each in tables if "stratum" in kind_of(each.release).reported)
         strata = f"on the stratum of {names} the report alone depends" if names else ""
         if not (loose or names):
             return f"every part of {REQUEST} is in what was paid for or in the report"

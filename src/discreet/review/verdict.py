@@ -24,17 +24,14 @@ from typing import Any, NoReturn
 from discreet.archive.findings import Finding, RefutedError, UncheckedError
 from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
-from discreet.data.jobs import first_limit
 from discreet.ledger import Ledger
 from discreet.ledger.anchors import Anchor
 from discreet.ledger.draws import DrawNumber, current
 from discreet.noise.kept import LongTable, Unsolved, solving_at_most
 from discreet.plan.bundle import FORMATS
-from discreet.plan.counts import AT_MOST, CountRequest
-from discreet.plan.flows import FlowRequest
+from discreet.plan.kinds.registry import kind_of
 from discreet.plan.shape import RELEASES
-from discreet.plan.summaries import COLUMNS
-from discreet.privacy.guarantee import Guarantee, is_proved
+from discreet.privacy.guarantee import is_proved
 from discreet.privacy.loss_verdict import LossVerdict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, first_said
@@ -42,7 +39,7 @@ from discreet.privacy.verify import verify
 from discreet.release.code import computing_hash, source_hash
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT
-from discreet.release.files import SAMPLER, SUMMARY_SAMPLER, SYSTEM
+from discreet.release.files import SYSTEM
 from discreet.review.constants import stated, stated_loss
 from discreet.review.rebuild import Rebuilt
 from discreet.review.recompute import check_agency, check_basic, check_cells, check_intervals, check_rows
@@ -258,13 +255,7 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
         raise RefutedError(f"it claims to protect {claim['unit']}, entry {charge.seq} says {charge.unit}")
     if not all(str(amount) in claim["definition"] for amount in _shown(promised)):
         raise RefutedError(f"the words {claim['definition']!r} do not state {promised}")
-    request = plan.requests[name]
-    stated = {part: claim[part] for part in ("calibration", "basis", "proof")}
-    rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
-    if isinstance(request, CountRequest | FlowRequest):
-        rebuilt = request.guarantee
-        first = tuple(map(first_limit, rebuilt.notes))
-        rebuilt = replace(rebuilt, notes=first) if claim["notes"] == list(first) else rebuilt
+    rebuilt = plan.requests[name].promise(claim, promised)
     weaker = rebuilt.basis
     if claim["basis"] == "proved" and not is_proved(weaker) and "basis" not in charge.payload["details"]:
         rebuilt = replace(rebuilt, basis="proved")  # as it was paid for
@@ -342,15 +333,7 @@ def _constants(about: Mapping[str, Any]) -> NoReturn:
 def _description(plan: Rebuilt, name: str) -> str:
     """The words about sampler and columns are those that this version writes."""
     about, request = plan.about(name), plan.requests[name]
-    counts = isinstance(request, CountRequest | FlowRequest)
-    columns = (
-        request.columns
-        if isinstance(request, FlowRequest)
-        else request.columns | {column: words for column, words in AT_MOST.items() if column in about["columns"]}
-        if isinstance(request, CountRequest)
-        else {column: COLUMNS.get(column) for column in about["columns"]}
-    )
-    expected = {"sampler": SAMPLER if counts else SUMMARY_SAMPLER, "columns": columns, "format": ABOUT_FORMAT}
+    expected = {"sampler": request.sampler, "columns": request.described(about["columns"]), "format": ABOUT_FORMAT}
     odd = sorted(part for part, value in expected.items() if about[part] != value)
     odd += sorted(about.keys() ^ ABOUT_KEYS)
     text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
@@ -366,12 +349,12 @@ def _rows(plan: Rebuilt, name: str) -> str:
 
 
 def _intervals(plan: Rebuilt, name: str) -> str:
-    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name), read=plan.reread(name))
+    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name), read=plan.recomputed(name))
 
 
 def _basic(plan: Rebuilt, name: str) -> str:
     about = plan.about(name)
-    request, read = plan.requests[name], plan.reread(name)
+    request, read = plan.requests[name], plan.recomputed(name)
     return check_basic(request, plan.folder / name, about, same_code=_same_code(about), read=read)
 
 
@@ -396,7 +379,7 @@ def _report(plan: Rebuilt) -> str:
 
 
 def _draws(plan: Rebuilt) -> str:
-    counts = {isinstance(request, CountRequest | FlowRequest) for request in plan.requests.values()}
+    counts = {kind_of(request.release).of_jobs for request in plan.requests.values()}
     claims = [
         *(["that the counts are the true ones plus this noise"] if True in counts else []),
         *(["that the answers are those of the data plus this noise"] if False in counts else []),

@@ -259,10 +259,7 @@ class Workload:
                 )
         if add_up:
             finest_of([query.by for query in drawn], drawn[0].jobs.schema.hierarchies)
-        asked: list[TableAsk] = [
-            {"epsilon": share, "delta": chance, "calibration": calibration, "scale_share": scale_share}
-            for _, share, chance in self._shares(epsilon, split, delta)
-        ]
+        asked = self.asked(epsilon, split, delta, calibration=calibration, scale_share=scale_share)
         ready = prepared(drawn, asked)
         parts = [
             query.offered(known, part, level=level) for query, known, part in zip(drawn, ready, asked, strict=True)
@@ -305,6 +302,21 @@ class Workload:
         return advice_for(
             self.queries, epsilon=epsilon, sizes=sizes, typical=typical, measure=error, add_up=add_up, asked=asked
         )
+
+    def asked(
+        self,
+        epsilon: Number,
+        split: Sequence[Number] | None,
+        delta: Number | None,
+        *,
+        calibration: Calibration,
+        scale_share: Number,
+    ) -> list[TableAsk]:
+        """What is asked of each drawn table, with its share of the loss."""
+        return [
+            {"epsilon": share, "delta": chance, "calibration": calibration, "scale_share": scale_share}
+            for _, share, chance in self._shares(epsilon, split, delta)
+        ]
 
     @property
     def _drawn(self) -> tuple[CountQuery, ...]:

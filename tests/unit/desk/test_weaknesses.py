@@ -69,8 +69,13 @@ def test_it_is_said_before_paying(desk: Desk, source: str, asked: dict[str, str]
     assert judged.found is not None and not judged.trouble, judged.trouble
     [release] = judged.found.releases
     said = [str(release.expected), *(note for table in release.tables for note in (*table.notes, *table.cautions))]
-    said += ["no interval" for table in release.tables for ends in table.widths.values() if not np.isfinite(ends).any()]
-    said += ["at most" for table in release.tables if table.by_largest.at_most]
+    said += [
+        "no interval"
+        for table in release.tables
+        for ends in table.errors.widths.values()
+        if not np.isfinite(ends).any()
+    ]
+    said += ["at most" for table in release.tables if table.errors.error.at_most]
     found = " ".join(" ".join(said).split())
     assert [word for word in words if word not in found] == []
 

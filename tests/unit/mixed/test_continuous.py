@@ -15,9 +15,9 @@ from scipy import integrate, stats
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet.models import linear
 from discreet import lme4
 from discreet.cli.fit import fit as command
+from discreet.models import linear
 from discreet.models.linear.families.registry import family
 from discreet.models.linear.laplace import Problem, Term, quadrature
 from discreet.models.linear.predictive import quantiles

@@ -11,7 +11,6 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.models import linear
 from discreet.models.linear import MixedWarning
 from discreet.models.linear.families.registry import family, fitted
 from discreet.models.linear.general_fit import GeneralisedFit

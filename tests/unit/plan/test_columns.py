@@ -8,7 +8,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows, text, texts
+from discreet.plan.kinds.columns import close, distinct, equal, relabelled, repeats, same_rows, text, texts
 
 COLUMNS = [
     pa.array(["a", "", None, "b"]),

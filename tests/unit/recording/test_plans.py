@@ -105,7 +105,7 @@ def test_the_counts_of_a_plan_are_drawn_for_what_its_ledger_says(
 
     The report's picture of beliefs draws noise for made-up sizes. It is given no data, and is left out here.
     """
-    monkeypatch.setattr("discreet.plan.counts.beliefs_after", lambda query, ready: None)
+    monkeypatch.setattr("discreet.plan.kinds.counts.beliefs_after", lambda query, ready: None)
     plan = """
         [data]
         source = "jobs.parquet"

@@ -6,7 +6,7 @@ All of it stays in Arrow, because a national programme has millions of rows in e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,21 @@ def close(stated: pa.ChunkedArray, found: pa.ChunkedArray) -> bool:
         return equal(stated, found)
     a, b = _numbers(stated), _numbers(found)
     return len(a) == len(b) and bool(np.allclose(a, b, rtol=1e-9, atol=1e-9, equal_nan=True))
+
+
+def alike(found: Any, stated: Any) -> bool:
+    """Whether two sets of constants are equal up to the last digits."""
+    if isinstance(found, dict):
+        return (
+            isinstance(stated, dict)
+            and found.keys() == stated.keys()
+            and all(alike(found[name], stated[name]) for name in found)
+        )
+    if isinstance(found, list):
+        return isinstance(stated, list) and len(found) == len(stated) and all(map(alike, found, stated))
+    if isinstance(found, float):
+        return isinstance(stated, float | int) and bool(np.isclose(found, stated, rtol=1e-9))
+    return bool(found == stated)
 
 
 def relabelled(stated: pa.Table, found: pa.Table, attributes: Iterable[str]) -> bool:

@@ -65,23 +65,27 @@ class Vocabularies:
 
     @classmethod
     def of(cls, trees: Iterable[ast.AST]) -> Vocabularies:
-        found = cls({}, {})
-        nodes = [node for tree in trees for node in ast.walk(tree)]
+        found, own = cls({}, {}), {}
+        parts = [[*ast.walk(tree)] for tree in trees]
         for _ in range(3):  # a name of a name of a type
-            for node in nodes:
-                if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).endswith("TypeAlias"):
-                    words = frozenset() if node.value is None else words_of(node.value, found.aliases)
-                    if words:
-                        found.aliases[ast.unparse(node.target)] = words
-        for each in (each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body):
-            if isinstance(each, ast.AnnAssign):
-                found._attribute(ast.unparse(each.target), each.annotation)
-            elif isinstance(each, ast.FunctionDef) and each.returns is not None:
-                found._attribute(each.name, each.returns)
+            for at, nodes in enumerate(parts):
+                for node in nodes:
+                    if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation).endswith("TypeAlias"):
+                        words = frozenset() if node.value is None else words_of(node.value, found.aliases)
+                        if words:
+                            found.aliases[ast.unparse(node.target)] = words
+                            own.setdefault(at, {})[ast.unparse(node.target)] = words
+        for at, nodes in enumerate(parts):
+            meant = {**found.aliases, **own.get(at, {})}  # one name may stand for other words in another module
+            for each in (each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body):
+                if isinstance(each, ast.AnnAssign):
+                    found._attribute(ast.unparse(each.target), each.annotation, meant)
+                elif isinstance(each, ast.FunctionDef) and each.returns is not None:
+                    found._attribute(each.name, each.returns, meant)
         return found
 
-    def _attribute(self, name: str, annotation: ast.AST) -> None:
-        if words := words_of(annotation, self.aliases):
+    def _attribute(self, name: str, annotation: ast.AST, meant: Mapping[str, frozenset[str]]) -> None:
+        if words := words_of(annotation, meant):
             self.attributes.setdefault(name, []).append(words)
 
     def closed(self, compared: ast.expr, words: frozenset[str], own: Mapping[str, frozenset[str]]) -> bool:

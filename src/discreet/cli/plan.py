@@ -354,8 +354,8 @@ def _print_outcome(outcome: RunResult) -> None:
     for known in outcome.check.releases:
         name, cost = known.name, amounts(known.loss)
         if not outcome.publications:
-            words = "is released already" if known.state == "released" else f"would be released for {cost}"
-        elif known.state == "released":
+            words = "is released already" if known.released else f"would be released for {cost}"
+        elif known.released:
             words = f"was released before, unchanged in {outcome.folder / name}"
         else:
             words = f"released for {cost} in {outcome.folder / name}"

@@ -59,5 +59,5 @@ def _several(found: PlanCheck) -> Iterator[tuple[str, Division, PlanSource, Sequ
                 yield release.name, asked, source, asked.queries(jobs, trial(source))
             except DiscreetError:
                 continue  # the check says what is wrong with it
-        elif one.state == "new":
+        elif one.new:
             yield release.name, asked, source, one.request.queries

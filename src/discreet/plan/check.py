@@ -38,6 +38,7 @@ from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Groups, Rows
 from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
+from discreet.words.cases import case_of
 from discreet.words.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
 from discreet.words.faults import Fault
 
@@ -79,6 +80,16 @@ class ReleaseCheck:
     @property
     def loss(self) -> Loss:
         return self.request.guarantee.loss
+
+    @property
+    def released(self) -> bool:
+        """Whether the ledger says that it is published; what it does not say is still to be done."""
+        return case_of(self.state, {"new": False, "paid, not released": False, "released": True, "unknown": False})
+
+    @property
+    def new(self) -> bool:
+        """Whether the ledger says that nothing was paid for it."""
+        return case_of(self.state, {"new": True, "paid, not released": False, "released": False, "unknown": False})
 
     def as_shown(self, request: PlannedRelease) -> ReleaseCheck:
         """The same with what pages show of its request, for another process: errors are computed here."""
@@ -134,7 +145,7 @@ class PlanCheck:
     @property
     def up_to_the_rows(self) -> tuple[str, ...]:
         """The releases that may need more rows than there are, where the data are not here to tell."""
-        waiting = [check for check in self.releases if check.state != "released" and check.expected is None]
+        waiting = [check for check in self.releases if not check.released and check.expected is None]
         return tuple(check.name for check in waiting if not kind_of(check.request.release).of_jobs)
 
     @property
@@ -244,7 +255,7 @@ def check(file: PlanFile) -> PlanCheck:
         sizes, _ = public[source.name]
         state = known[source.dataset].state(request.release.name)
         one = ReleaseCheck(request, state, request.tables(sizes), request.expected(sizes))
-        if not kind_of(request.release).of_jobs and not gone[source.name] and state != "released":
+        if not kind_of(request.release).of_jobs and not gone[source.name] and not one.released:
             one, found = _foreseen(one, data[source.name])
             faults += found
         one, found = _beside(one)
@@ -253,7 +264,7 @@ def check(file: PlanFile) -> PlanCheck:
     named = {one.name: one.request for one in checks}
     _, found = alarm_steps(file.plan.alarms, named, earlier_of(file.path))
     faults += found
-    done = {one.name for one in checks if one.state == "released"}
+    done = {one.name for one in checks if one.released}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
     faults += public_lookups(file, waiting)
     jobs = {request.source.name for request in asked if kind_of(request.release).of_jobs}
@@ -293,7 +304,7 @@ def _beside(known: ReleaseCheck) -> tuple[ReleaseCheck, list[Fault]]:
     """A release with the public table that it is to be shown beside; what is released has it in its folder."""
     request = known.request
     asked = request.compare
-    if asked is None or known.state == "released":
+    if asked is None or known.released:
         return known, []
     try:
         found = read_public(request, asked)

@@ -145,13 +145,13 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     found = check(file)
     found.refuse()
     file.document.refuse([fault for fault in found.missing if fault.place[:1] != ("engine",)])  # which says so itself
-    waiting = [known for known in found.releases if known.state != "released"]
+    waiting = [known for known in found.releases if not known.released]
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
     offers, contents = _read(file, waiting, steps)
     found = found.without_data
     note = EarlierData.of(file)
-    paid = any(known.state != "new" for known in found.releases)
+    paid = any(not known.new for known in found.releases)
     held = before.held() if waiting and (paid or not dry_run) else {}
     if waiting:
         before.refuse_changes()

@@ -164,12 +164,14 @@ def area(fpr: Matrix, tpr: Matrix, lo: float, hi: float) -> Vector:
 
 def rescale(raw: Vector, lo: float, hi: float, scale: Scale) -> Vector:
     """Leave raw areas alone, or standardise them between chance and perfection."""
-    if scale not in ("raw", "mcclish"):
-        raise DataError(f"Scale {scale!r} is not known.", "Areas come as 'raw' or 'mcclish'.", about="scale")
-    if scale == "raw":
-        return raw
-    chance = (hi**2 - lo**2) / 2
-    return np.asarray((1 + (raw - chance) / (hi - lo - chance)) / 2)
+    match scale:
+        case "raw":
+            return raw
+        case "mcclish":
+            chance = (hi**2 - lo**2) / 2
+            return np.asarray((1 + (raw - chance) / (hi - lo - chance)) / 2)
+        case _:
+            raise DataError(f"Scale {scale!r} is not known.", "Areas come as 'raw' or 'mcclish'.", about="scale")
 
 
 def midranks(x: Matrix) -> Matrix:

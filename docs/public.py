@@ -15,7 +15,7 @@ import discreet
 SOURCE = Path(discreet.__file__).parent
 READERS = ("lodes.read_lodes_wac", "qwi.read_qwi", "qcew.read_qcew", "m3.read_m3")
 DATA = ("lodes", "histories", "qwi", "crime", "regression")
-INSIDE = {"ByLargest", "Cells", "Curve", "Drawn", "Kinds", "Marginal", "Mixtures", "Moments", "Prepared", "Table"}
+INSIDE = {"ByLargest", "Cells", "Curve", "Drawn", "Family", "Kinds", "Marginal", "Mixtures", "Moments", "Prepared", "Table"}
 """Types that only our own modules ask for."""
 
 
@@ -30,7 +30,7 @@ def groups() -> dict[str, list[str]]:
         "errors": [
             f"discreet.errors.{name}"
             for name, value in vars(import_module("discreet.words.errors")).items()
-            if inspect.isclass(value) and value.__module__ == "discreet.words.errors" and not name.startswith("_")
+            if inspect.isclass(value) and value.__module__ == "discreet.words.errors" and name not in discreet._HOMES
         ],
     }
 

@@ -15,7 +15,19 @@ import discreet
 SOURCE = Path(discreet.__file__).parent
 READERS = ("lodes.read_lodes_wac", "qwi.read_qwi", "qcew.read_qcew", "m3.read_m3")
 DATA = ("lodes", "histories", "qwi", "crime", "regression")
-INSIDE = {"ByLargest", "Cells", "Curve", "Drawn", "Family", "Kinds", "Marginal", "Mixtures", "Moments", "Prepared", "Table"}
+INSIDE = {
+    "ByLargest",
+    "Cells",
+    "Curve",
+    "Drawn",
+    "Family",
+    "Kinds",
+    "Marginal",
+    "Mixtures",
+    "Moments",
+    "Prepared",
+    "Table",
+}
 """Types that only our own modules ask for."""
 
 

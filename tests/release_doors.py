@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.models.linear.families.gaussian import GAUSSIAN
 from discreet.models.linear.private.request import Method
-from discreet.plan.shape import ModelSection
+from discreet.plan.values import FAMILIES as FAMILIES_OF_PLANS
 from discreet.session import Session
 from discreet.tables.mechanisms.registry import OURS
 
@@ -190,8 +191,7 @@ def releasing() -> dict[str, Any]:
 
 def families() -> set[str]:
     """Those of private models; a model without one is gaussian."""
-    named = ModelSection.model_fields["family"].annotation
-    return {"gaussian", *(word for part in typing.get_args(named) for word in typing.get_args(part))}
+    return {GAUSSIAN.name, *FAMILIES_OF_PLANS}
 
 
 def registered() -> Iterator[tuple[str, set[str], set[str]]]:

@@ -14,7 +14,23 @@ from source_files import source_files
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "LIMITATIONS"))]
-OTHERS = {"C", "I", "VarCorr", "anova", "bs", "confint", "contest1D", "exp", "fixef", "hatvalues", "lag", "lmer"}
+OTHERS = {
+    "C",
+    "Gamma",
+    "I",
+    "VarCorr",
+    "anova",
+    "beta_family",
+    "bs",
+    "confint",
+    "contest1D",
+    "exp",
+    "fixef",
+    "glmmTMB",
+    "hatvalues",
+    "lag",
+    "lmer",
+}
 OTHERS |= {"days", "log", "log_size", "ns", "offset", "poly", "residuals", "rint", "size_class", "sqrt"}
 """Functions of R, of formulas and of C that pages name without a prefix."""
 FOREIGN = {"np", "pd", "pl", "nw", "sns", "sm"}

@@ -11,8 +11,8 @@ import pytest
 
 from discreet.data.histories import read_histories
 from discreet.data.schema import Schema
+from discreet.tables.movement import flow_cells
 from discreet.tables.movement.flow_cells import statistics
-from discreet.tables.movement.published import flow_cells
 
 QUARTERS = [f"q{i}" for i in range(6)]
 PLACES = {100 + firm: (f"c{firm % 3}", f"s{firm % 2}") for firm in range(12)}

@@ -10,14 +10,12 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.data.frames import _home
 from discreet.plan.run import run
 from discreet.publication.publish import FORMATS, publish_files
 from discreet.publication.site import site
@@ -134,23 +132,6 @@ SOURCES: dict[str, Callable[[Path], str]] = {
     "dictionary": write_parquet(coded(ROWS)),
     "duckdb": write_duckdb,
 }
-FRAMES: dict[str, Callable[[], Any]] = {
-    "arrow": lambda: ROWS,
-    "arrow dictionary": lambda: coded(ROWS),
-    "pandas": ROWS.to_pandas,
-    "pandas Int64": lambda: ROWS.to_pandas().convert_dtypes(),
-    "pandas categorical": lambda: ROWS.to_pandas().astype(
-        {"naics": "category", "county": "category", "kind": "category"}
-    ),
-    "polars": lambda: pl.from_arrow(ROWS),
-    "polars lazy": lambda: pl.from_arrow(ROWS).lazy(),
-    "duckdb": lambda: duckdb.from_arrow(ROWS, connection=_home()),
-    "mapping": ROWS.to_pydict,
-}
-
-
-ELSEWHERE = {"polars lazy"}
-"""Engines to which no lookup file is brought."""
 
 
 def zones(folder: Path) -> None:
@@ -188,29 +169,6 @@ def test_drawn_and_summed_tables_have_one_type_and_are_published(source: str, tm
     told = json.loads((published / "csv-metadata.json").read_text())["tables"]
     columns = [column for table in told for column in table["tableSchema"]["columns"]]
     assert {column["datatype"] for column in columns if column["name"] in codes} == {"string"}
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_frames_of_every_library_give_the_same_codes(frame: str, tmp_path: Path) -> None:
-    zones(tmp_path)
-    area = {"levels": ["county", "zone"], "lookup": str(tmp_path / "zones.csv")}
-    rows = FRAMES[frame]()
-    schema = dc.Schema(["naics", "county", "kind"], {}, size="n", hierarchy={"area": area}, unused=["*"])
-    if frame in ELSEWHERE:
-        schema = dc.Schema(
-            ["naics", "town", "state", "kind"], {}, size="n", hierarchy={"area": ["town", "state"]}, unused=["*"]
-        )
-    coarse, fine = schema.hierarchies[0].levels[-1], schema.hierarchies[0].finest
-    session = dc.Session(dc.read_jobs(rows, schema=schema), unit=dc.Establishments(alpha=0.1), budget=100)
-    drawn, again = (
-        session.count([coarse, "kind"], where={"kind": kind}).release(epsilon=9, mechanism="polynomial").to_arrow()
-        for kind in (1, ["1"])
-    )
-    _, summed = session.marginals([fine], [coarse], measure="finest").release(epsilon=9)
-    assert {*drawn["kind"].to_pylist()} == {*again["kind"].to_pylist()} == {"1"}
-    assert drawn.schema.field(coarse).type == drawn.schema.field("kind").type == pa.string()
-    assert summed.to_arrow()[coarse].to_pylist() == ORDERED[coarse]
-    assert summed.to_arrow().schema.field(coarse).type == pa.string()
 
 
 KINDS_OF_DOMAINS = {

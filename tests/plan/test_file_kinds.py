@@ -1,4 +1,4 @@
-"""One plan on every kind of file that jobs may be in: the same rows, a run, and a bundle that verifies."""
+"""A plan on kinds of files that odd worlds do not have: the same rows, and a run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from discreet.plan.run import run
 
 KINDS = {
     "parts": "COPY jobs TO '{folder}/parts' (FORMAT parquet, PARTITION_BY (sex))",
-    "jobs.csv.gz": "COPY jobs TO '{folder}/jobs.csv.gz' (HEADER, COMPRESSION gzip)",
-    "jobs.csv.zst": "COPY jobs TO '{folder}/jobs.csv.zst' (HEADER, COMPRESSION zstd)",
-    "jobs.duckdb::labour": "ATTACH '{folder}/jobs.duckdb' AS o; CREATE TABLE o.labour AS FROM jobs; DETACH o",
 }
 
 

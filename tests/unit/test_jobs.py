@@ -115,6 +115,14 @@ def test_bad_data_are_refused(data: Any, facts: tuple[str, ...]) -> None:
     assert {fault.about for fault in caught.value.faults} == {"source"}
 
 
+def test_a_second_line_of_names_is_no_job() -> None:
+    """Two exports in one file. One key that is called like its column is no such line."""
+    rows = {"workplace": ["a", "workplace"], "worker": ["x", "worker"], "place": ["p", "q"], "sex": ["f", "m"]}
+    with pytest.raises(DataError, check=about("source")):
+        read_jobs(rows, schema=SCHEMA)
+    assert read_jobs(rows | {"worker": ["x", "y"]}, schema=SCHEMA).validated
+
+
 def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
     jobs = read_jobs(changed(worker=[7, 8, 7]), schema=SCHEMA, allow_multiple=True)
     assert cell_statistics(jobs).counts.tolist() == [[3]]

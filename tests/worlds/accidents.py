@@ -202,7 +202,7 @@ def _moved(folder: Path, chance: Random) -> Ended:
     with _kept_apart(folder):
         for path in folder.glob("ledger.db*"):
             path.unlink()
-        ended = call(folder, "run", _renamed(folder) if chance.random() < 0.5 else "plan.toml")
+        ended = call(folder, "run", _alone(folder, -1, called="other-") if chance.random() < 0.5 else "plan.toml")
         assert ended.code == 2, f"a run without its ledger ended with {ended.code}: {ended.said[-800:]}"
         assert not looked_up.charged(folder), "something was paid from a new ledger"
     assert _seen(folder) == before, "a run without its ledger changed what is seen"
@@ -211,6 +211,8 @@ def _moved(folder: Path, chance: Random) -> Ended:
 
 def _brought_back(folder: Path, chance: Random) -> Ended:
     """The ledger is what it was before a run: what was paid is not paid again."""
+    if not looked_up.charged(folder):
+        call(folder, "run", _alone(folder, 0))
     with tempfile.TemporaryDirectory() as place:
         for path in folder.glob("ledger.db*"):
             shutil.copy(path, place)
@@ -221,20 +223,20 @@ def _brought_back(folder: Path, chance: Random) -> Ended:
         before = _seen(folder)
         with _kept_apart(folder):
             _replaced(folder, Path(place))
-            again = call(folder, "run", _renamed(folder) if chance.random() < 0.5 else "plan.toml")
+            again = call(folder, "run", _alone(folder, -1, called="other-") if chance.random() < 0.7 else "plan.toml")
             assert again.code == 2, f"a run on an earlier ledger ended with {again.code}: {again.said[-800:]}"
             assert looked_up.charged(folder) == earlier, "something was paid again"
         assert _seen(folder) == before, "a run on an earlier ledger changed what is seen"
     return again
 
 
-def _renamed(folder: Path) -> str:
-    """The plan with other names of releases, of which nothing is there yet."""
+def _alone(folder: Path, at: int, *, called: str = "") -> str:
+    """The plan with one of its releases alone, under another name if one is given."""
     text = (folder / "plan.toml").read_text(encoding="utf-8")
-    data, *rest = text.split("[[release]]")
-    whole = "[[release]]".join([data, *(part.replace('name = "', 'name = "other-', 1) for part in rest)])
-    (folder / "renamed.toml").write_text(whole, encoding="utf-8")
-    return "renamed.toml"
+    data, *releases = text[: text.index("[output]")].split("[[release]]")
+    one = releases[at].replace('name = "', f'name = "{called}', 1)
+    (folder / "alone.toml").write_text(f"{data}[[release]]{one}{text[text.index('[output]') :]}", encoding="utf-8")
+    return "alone.toml"
 
 
 def _seen(folder: Path) -> dict[str, str]:

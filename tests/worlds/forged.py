@@ -10,7 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -129,6 +132,27 @@ def _line(files: Files, chance: Random) -> bool:
         book["lines"].remove(row)
     files["ledger.json"] = as_json(book)
     return True
+
+
+LINES = (
+    "DELETE FROM discreet_ledger WHERE seq = (SELECT max(seq) FROM discreet_ledger)",
+    "DELETE FROM discreet_ledger WHERE seq = 2",
+    "UPDATE discreet_ledger SET payload = payload || ' ' WHERE seq = 2",
+    "UPDATE discreet_ledger SET dataset = 'another' WHERE seq = 1",
+    "UPDATE discreet_ledger SET loss = replace(loss, '1', '2') || ' ' WHERE seq = 2",
+)
+"""What somebody does to the agency's ledger."""
+
+
+def forge_ledger(ledger: Path, to: Path, chance: Random) -> str:
+    """Write a ledger with one line changed or gone; what was done."""
+    shutil.copy(ledger, to)
+    what = chance.choice(LINES)
+    with closing(sqlite3.connect(to, isolation_level=None)) as book:
+        for (name,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            book.execute(f"DROP TRIGGER {name}")
+        book.execute(what)
+    return what
 
 
 def _report(files: Files, chance: Random) -> bool:

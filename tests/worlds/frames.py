@@ -62,7 +62,7 @@ def written(rows: Sequence[Row], columns: Sequence[str], folder: Path, name: str
     kind, _, how = frame.partition(" ")
     if kind.startswith("csv"):
         path = folder / f"{name}.{kind}"
-        path.write_bytes(_csv(rows, columns, how, packed=kind.endswith(".gz")))
+        path.write_bytes(_csv(rows, columns, how, kind))
         return path.name
     table = arrow(rows, columns)
     match kind:
@@ -112,7 +112,13 @@ def _of_postgresql(kind: pa.DataType) -> str:
     return "bigint" if pa.types.is_integer(kind) else "double precision"
 
 
-def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, *, packed: bool) -> bytes:
+def _packed(content: bytes, kind: str) -> bytes:
+    if kind.endswith(".gz"):
+        return gzip.compress(content, mtime=0)
+    return pa.compress(content, codec="zstd", asbytes=True) if kind.endswith(".zst") else content
+
+
+def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, kind: str) -> bytes:
     mark, _, more = how.partition(" ")
     out = io.StringIO(newline="")
     quoting = csv.QUOTE_ALL if more == "quoted" else csv.QUOTE_MINIMAL
@@ -123,7 +129,7 @@ def _csv(rows: Sequence[Row], columns: Sequence[str], how: str, *, packed: bool)
         writer.writerow(columns)
     writer.writerows([_cell(row[name]) for name in columns] for row in rows)
     encoded = out.getvalue().encode(more if more.startswith("utf") else "utf-8")
-    return gzip.compress(encoded, mtime=0) if packed else encoded
+    return _packed(encoded, kind)
 
 
 def _cell(value: Any) -> str:
@@ -186,6 +192,7 @@ IN_MEMORY: dict[str, Callable[[pa.Table], Any]] = {
     "arrow, views of text": lambda table: _words(table, lambda column: column.cast(pa.string_view())),
     "pandas, categories": lambda table: _words(table, _codes).to_pandas(),
     "pandas, other index": lambda table: (lambda frame: frame.set_index(frame.index[::-1]))(table.to_pandas()),
+    "pandas, nullable": lambda table: table.to_pandas().convert_dtypes(),
     "pandas, objects": lambda table: table.to_pandas().astype(
         {name: object for name in table.column_names if pa.types.is_string(table.schema.field(name).type)}
     ),

@@ -12,6 +12,22 @@ LEGAL = (
     *("2024", "0", "1e5", "nan", "true", "_", "x" * 100, "é", "ﬁrm", "Ωmega", "ДОМ", "قسم", "🏭", "a:b", "a;b", "a|b"),
     *("jobs", "job", "cell", "total", "value", "time", "period", "quarter", "epsilon", "min", "max", "len", "size"),
     *("min place", "max place", "top", "rank", "below", "of", "number", "lag", "f", "m", "worker", "workplace"),
+    *(
+        "a;b--",
+        "{x}",
+        "{{7*7}}",
+        "CON",
+        "C:",
+        "İ",
+        "history",
+        "1-a",
+        "a]b",
+        "a::b",
+        "naïve-北京",
+        "=1+1",
+        "@SUM(A1)",
+        "$HOME",
+    ),
     *("place_2", "place 2", "Places", "places", "level", "label", "source", "share", "noise", "position", "literal"),
 )
 """Names that a schema takes; each is a column of many engines, files and pages."""

@@ -193,9 +193,14 @@ def after(walk: Walk) -> None:
     walk.step("ledger", "ledger", "verify", "ledger.db")
     walk.step("show", "ledger", "show", "ledger.db")
     if walk.world.forged:
-        from worlds.forged import forge
+        from worlds.forged import forge, forge_ledger
 
-        walk.forgery, _ = forge(walk.folder / "out" / "bundle.zip", walk.folder / "forged.zip", Random(walk.world.rows))
+        chance = Random(walk.world.rows)
+        what = forge_ledger(walk.folder / "ledger.db", walk.folder / "forged.db", chance)
+        ended = walk.step("forged ledger", "verify", "out/bundle.zip", "--ledger", "forged.db")
+        if ended.code != 1 or "WRONG" not in ended.said:
+            walk.contradictions.append(f"verify does not find {what}\n{ended.said[-1500:]}")
+        walk.forgery, _ = forge(walk.folder / "out" / "bundle.zip", walk.folder / "forged.zip", chance)
         walk.step("forged", "verify", "forged.zip", "--ledger", "ledger.db")
     if walk.world.publishes:
         period = ["--period", walk.world.period or "2026-Q1"]

@@ -180,9 +180,15 @@ OF_FILES = ("no names", "names again", "another encoding", "big-endian", "a shor
 """What is odd about a file, and no row's fault."""
 
 
+IDLE = ("text", "null", "number", "nan", "words", "constant")
+"""What is in a column that no statistic reads."""
+
+CHAINS = ("h0", "h1", "Area 1", "area-1", "naïve-北京", "select", "rowid", "quarter", "#", "🐘")
+"""What hierarchies are called; two are spelled alike in names of files."""
+
 FRAMES = (
     *("parquet", "parquet", "folder", "duckdb", "sqlite", "csv ,", "csv ;", "csv \t", "csv |"),
-    *("csv.gz ,", "csv , utf-8-sig", "csv ; utf-16", "csv , crlf", "csv ; quoted"),
+    *("csv.gz ,", "csv.zst ,", "csv , utf-8-sig", "csv ; utf-16", "csv , crlf", "csv ; quoted"),
 )
 ALPHAS = ("0.1", "0.07", "1/3", "0.05", "0.2", "0.001", "0.123456789", "3/7", "1", "10")
 EPSILONS = ("2", "1", "4", "0.5", "7/3", "3", "8", "20", "1.23456789", "6", "60")
@@ -224,10 +230,10 @@ def drawn(seed: int, number: int) -> World:
     epsilons = (*shared.sample(EPSILONS, 2), _odd_number(shared, 0.1, 10))
     called = iter(names.some(chance, 30) if chance.random() < 0.7 else [f"c{i}" for i in range(30)])
     attributes = [column(called, codes.some(chance)) for _ in range(chance.choice((0, 1, 1, 2, 2, 3)))]
-    hierarchies = []
+    hierarchies, chains = [], chance.sample(CHAINS, 3)
     for at, attribute in enumerate(attributes):
         if chance.random() < 0.4:
-            attributes[at], levels = _levels(chance, attribute, called, f"h{len(hierarchies)}")
+            attributes[at], levels = _levels(chance, attribute, called, chains.pop())
             hierarchies.append(levels)
     kinds = tuple(column(called, codes.some(chance, 3)) for _ in range(chance.choice((0, 0, 1, 1, 2))))
     counted = chance.random() < 0.25
@@ -256,10 +262,7 @@ def drawn(seed: int, number: int) -> World:
         keys=chance.choice(("text", "text", "integer")),
         apart=apart,
         frame=chance.choice(FRAMES),
-        idle=tuple(
-            (next(called), chance.choice(("text", "null", "number", "nan", "words", "constant")))
-            for _ in range(chance.choice((0, 0, 0, 1, 2)))
-        ),
+        idle=tuple((next(called), chance.choice(IDLE)) for _ in range(chance.choice((0, 0, 0, 1, 2)))),
         rest=chance.random() < 0.3,
         unit=_unit(chance, alphas, counted=counted, listed="workplaces" in apart),
         labels=chance.random() < 0.3,
@@ -523,7 +526,7 @@ def _odd(chance: Random, world: World) -> Odd:
 
 
 def _misnamed(chance: Random, world: World) -> World:
-    if not world.attributes:
+    if not world.attributes or world.attributes[0].name in IDLE:
         return world
     return _renamed(world, world.attributes[0].name, chance.choice(names.ILLEGAL))
 

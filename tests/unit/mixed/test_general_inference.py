@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
-from discreet.models.linear import MixedWarning
+from discreet.models.linear import MixedWarning, compare
 from discreet.models.linear.families.registry import family, fitted
 from discreet.models.linear.general_fit import GeneralisedFit
 from discreet.models.linear.predictive import quantiles
@@ -280,8 +280,8 @@ def test_questions_that_fits_of_counts_cannot_answer_are_refused_by_name(fit: Ge
         (DataError, "y", lambda: fit.refit(["a"] * fit.rows)),
         (DataError, "y", lambda: linear.refit(["a"] * linear.rows)),
         (DataError, "family", lambda: linear.update(family="poisson")),
-        (FitError, "fits", lambda: linear.compare(linear, "linear")),
-        (FitError, "fits", lambda: linear.compare(plain, quadrature)),
+        (FitError, "fits", lambda: compare(linear, "linear")),
+        (FitError, "fits", lambda: compare(plain, quadrature)),
     ):
         with pytest.raises(kind, check=about(of)):
             ask()

@@ -40,7 +40,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, tuple[str, ...]]] = {
     "natural spline of one value": (lambda: fit("y ~ ns(one, 3) + (1 | g)"), "formula", ("'one'", "one value")),
     "polynomial of one value": (lambda: fit("y ~ poly(one, 2) + (1 | g)"), "formula", ("'one'", "one value")),
     "scale of one value": (lambda: fit("y ~ scale(one) + (1 | g)"), "formula", ("'one'", "one value")),
-    "family": (lambda: fit(family="gamma"), "family", ("gamma", "gaussian")),
+    "family": (lambda: fit(family="tweedie"), "family", ("tweedie", "gaussian")),
     "weights of words": (lambda: fit(weights="g"), "weights", ("'g'",)),
     "method": (lambda: fit(method="nope"), "method", ("nope", "REML", "ML")),
     "method of a release": (lambda: release(method="nope"), "method", ("nope", "strict")),

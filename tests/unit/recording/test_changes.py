@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from discreet.noise.rings import table as ring_table
-from discreet.tables.movement.published import changes
+from discreet.tables.movement import changes
 
 QUARTERS = ("q1", "q2", "q3")
 PLACES = {1: "a", 2: "a", 3: "b", 4: "c"}

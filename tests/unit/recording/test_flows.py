@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.noise.rings import table as ring_table
-from discreet.tables.movement.published import flow_noise
+from discreet.tables.movement import flow_noise
 
 QUARTERS = ("q1", "q2", "q3")
 Workforce = dict[int, tuple[int, int, int, int]]  # who stayed, came and left, came, left

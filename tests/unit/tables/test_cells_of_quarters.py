@@ -12,7 +12,7 @@ import pytest
 import discreet as dc
 from discreet.tables.baseline.establishments import histograms
 from discreet.tables.cells import cell_statistics
-from discreet.tables.movement.published import changes, flows
+from discreet.tables.movement import changes, flows
 from discreet.words.errors import DataError
 
 QUARTERS = ("q1", "q2", "q3")

@@ -25,6 +25,7 @@ ALIKE = 0.999  # rank correlation, or share of the variance, from which a column
 OFTEN = 0.5  # share of a column's values that are the response of other rows
 FARTHEST = 12  # rows apart in which earlier responses are looked for
 MANY = 50  # different values from which two rows of one value are no chance
+LARGE = 1e140  # squares of smaller numbers, and sums of them, are finite
 FEWEST = 8  # rows that can show anything
 NEAR = 4  # rows before and after of which a column may be made: a year of quarters
 CLOSE = 0.05  # what responses nearby leave of the typical distance of a column from its middle, if it is made of them
@@ -60,12 +61,14 @@ def look(
     empty += without_numbers(response, y, MIDDLE)
     if y is None or any(note.fault for note in without_numbers(response, y, MIDDLE)):
         return empty
+    beyond, y = list(_outside(y, response, bounds)), _squared(y)
     told: list[str] = []
     found: dict[str, Vector] = {}
     levels: dict[str, Integers] = {}
     for name in public:
         column = _column(frame, name)
         x = _numbers(column)
+        x = None if x is None else _squared(x)
         levels[name] = _levels(column)
         if x is None:
             inside = _numbers_in(column)
@@ -78,7 +81,13 @@ def look(
     told += (
         list(_within(found, levels, y, response)) or list(_together(found, y, response)) or _pairs(found, y, response)
     )
-    return [*_outside(y, response, bounds), *empty, *map(OwnersNote, told)]
+    return [*beyond, *empty, *map(OwnersNote, told)]
+
+
+def _squared(y: Vector) -> Vector:
+    """The same in a unit in which squares are finite, a power of two: what is alike stays alike."""
+    largest = np.abs(y[np.isfinite(y)]).max(initial=0.0)
+    return y if largest < LARGE else np.ldexp(y, -int(np.frexp(largest)[1]))
 
 
 def _column(frame: Any, name: str) -> Any:

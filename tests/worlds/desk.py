@@ -144,7 +144,9 @@ def _filled(form: Form, world: World, release: Release) -> Iterator[tuple[str, s
 
         plain[f"{r}where"] = "\n".join(f"{name}: {', '.join(map(toml, codes))}" for name, codes in where.items())
     if release.kind in ("counts", "sums"):
-        plain[f"{r}tables"] = "\n".join(", ".join(by) or "*" for by in release.tables)
+        from discreet.desk.filters import names
+
+        plain[f"{r}tables"] = "\n".join(names(by) or "*" for by in release.tables)
     for name, value in form.fields:
         if name not in plain and name not in (f"{r}by", f"{r}quarter", f"{r}quarters"):
             yield name, value

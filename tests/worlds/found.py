@@ -44,6 +44,11 @@ FOUND: dict[str, World] = {
     "the desk's form could not ask for a total among several tables": _world(
         Release("jobs", "counts", ((), ("place",)), "8"), desk=True
     ),
+    "the desk's form of several tables took an attribute with a comma or a semicolon for two": _world(
+        Release("jobs", "counts", (("&amp;",), ("a,b", "&amp;"), ()), "8"),
+        attributes=(Attribute("a,b", ("x", "y")), Attribute("&amp;", ("x", "y"))),
+        desk=True,
+    ),
     "the desk's form took one attribute with a comma for two": _world(
         Release("jobs", tables=(("a,b",),)), attributes=(Attribute("a,b", ("x", "y")),), desk=True
     ),

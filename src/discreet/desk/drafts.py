@@ -230,8 +230,7 @@ def _value(form: FormData, name: str, key: str, schema: Schema | None = None) ->
     if key == "where":
         return filters.read(_text(form, name, most=FILTER), schema)
     if key == "tables":
-        lines = _text(form, name).replace(";", "\n").splitlines()
-        return [[] if line.strip() == TOTAL else _parts(line) for line in lines if line.strip()]
+        return [[] if names == [TOTAL] else names for names in filters.read_names(_text(form, name))]
     if key in LISTS:
         given = [str(value) for value in form.getlist(name)]
         if key == "shrink":

@@ -1,4 +1,6 @@
-"""A filter as lines of a form, one attribute on each: `ownership: private, "11"`. What it means is the plan's `where`.
+"""Lists as lines of a form: the attributes of tables, and a filter with one attribute on each line, `sex: f, "1"`.
+
+What a filter means is the plan's `where`.
 
 A value is written into the plan as the public domain of a worker's attribute has it. Elsewhere whole numbers, true and
 false are written as such, and quotes make text of anything. They mean the same codes.
@@ -13,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from discreet.data.schema import Label, Schema
 
 PARTS = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]*)\s*(?:,|$)')
+NAMES = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,;]*)(,|;|$)')
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 WORDS: dict[str, Label] = {"true": True, "false": False}
 
@@ -32,6 +35,24 @@ def read(text: str, schema: Schema | None = None) -> dict[str, list[Label]]:
 def lines(where: Mapping[str, Sequence[Label]]) -> str:
     """The lines that `read` takes for a filter."""
     return "\n".join(f"{name}: {', '.join(map(_shown, values))}" for name, values in where.items())
+
+
+def read_names(text: str) -> list[list[str]]:
+    """The names on each line, or between semicolons; those with a comma or a semicolon are in quotes."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        found.append([])
+        for part, mark in NAMES.findall(line):
+            if part.strip():
+                found[-1].append(str(_value(part.strip(), {})) if part.startswith('"') else part.strip())
+            if mark == ";":
+                found.append([])
+    return [names for names in found if names]
+
+
+def names(of: Sequence[str]) -> str:
+    """The line that `read_names` takes for these names."""
+    return ", ".join(json.dumps(name, ensure_ascii=False) if set(name) & set(',;"\\') else name for name in of)
 
 
 def _value(part: str, known: Mapping[str, Label]) -> Label:

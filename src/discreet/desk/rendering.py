@@ -117,6 +117,7 @@ environment.filters |= {
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,
+    "names": filters.names,
 }
 environment.globals |= {
     "navigation": NAVIGATION,

@@ -303,7 +303,11 @@ def unmet(world: World) -> bool:
     return any(name in world.places and code not in {row[name] for row in listed} for name, code in asked)
 
 
+COUNTED = ("one row more", "beyond clipped", "1e308 clipped")
+"""Odd rows that change a true number."""
+
+
 def _sound(world: World) -> World:
     from dataclasses import replace
 
-    return replace(world, odd=tuple(odd for odd in world.odd if odd.what == "one row more"))
+    return replace(world, odd=tuple(odd for odd in world.odd if odd.what in COUNTED))

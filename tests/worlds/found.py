@@ -44,6 +44,9 @@ FOUND: dict[str, World] = {
     "the desk's form could not ask for a total among several tables": _world(
         Release("jobs", "counts", ((), ("place",)), "8"), desk=True
     ),
+    "a first row with a value spelled nearly like a name was shown as names of columns": _world(
+        establishment="a]b", attributes=(Attribute("place", ("a b",)),), frame="csv ,", odd=(Odd("no names"),)
+    ),
     "the desk's form of several tables took an attribute with a comma or a semicolon for two": _world(
         Release("jobs", "counts", (("&amp;",), ("a,b", "&amp;"), ()), "8"),
         attributes=(Attribute("a,b", ("x", "y")), Attribute("&amp;", ("x", "y"))),

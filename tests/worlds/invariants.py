@@ -105,7 +105,7 @@ def _foreseen(walk: Walk) -> Iterator[str]:
     if not world.misnamed and world.refused != (ended["data check"].code == 1):
         yield f"data check ended with {ended['data check'].code}\n{ended['data check'].said[-1500:]}"
     for odd in world.odd:
-        if odd.what in ("no names", "names again") and ended["plan new"].code != 2:
+        if odd.what == "no names" and ended["plan new"].code != 2:
             yield f"plan new takes a row for names\n{ended['plan new'].said[-1500:]}"
         if odd.what == "two periods" and not world.misnamed and repr(odd.column) not in ended["data check"].said:
             yield f"the owner is not asked whether {odd.column!r} is a period\n{ended['data check'].said[-1500:]}"

@@ -243,10 +243,10 @@ def missing(
     """The fault of a column that is not there: those that are, and the near misses.
 
     If none of the columns that were `asked` for exists, the names may be a row of a file without a header line. They
-    are then not shown.
+    are then not shown: a value may be spelled nearly like a name.
     """
     there = list(present)
-    if asked is not None and not alike((column, *asked), there):
+    if asked is not None and not {each.casefold() for each in (column, *asked)} & {each.casefold() for each in there}:
         none = f"Column {column!r} and all other requested columns are not in {name}."
         return Fault(about, none, HEADER, "Make it the first line, or name other columns.")
     folded = {other.casefold(): other for other in there}

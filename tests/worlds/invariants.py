@@ -332,7 +332,9 @@ def _in_memory(walk: Walk) -> Iterator[str]:
 
 
 def _may_be(walk: Walk, kind: str) -> bool:
-    """Whether amounts may be of this type."""
+    """Whether amounts may be of this type; periods of pandas are text."""
+    if kind.startswith(("periods", "far periods")):
+        return True
     numbers = ("half floats", "decimals", "whole numbers")
     return kind.startswith(numbers) and any(kind.endswith(f"in {each.name!r}") for each in walk.world.amounts)
 

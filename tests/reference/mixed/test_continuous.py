@@ -51,7 +51,9 @@ def test_estimates_are_theirs(case: str) -> None:
     assert lme4.sigma(fit) == pytest.approx(theirs["sigma"], rel=CLOSE)
 
 
-@pytest.mark.parametrize("case", ["gamma, weights", "beta", "beta, rough"])
+@pytest.mark.parametrize(
+    "case", ["gamma, weights", *(pytest.param(case, marks=pytest.mark.full_size) for case in ("beta", "beta, rough"))]
+)
 def test_profiles_are_theirs(case: str) -> None:
     """Of a fixed effect, and of the parameter of the family, whose interval holds its estimate."""
     fit, theirs = fitted(case), THEIRS[case]

@@ -146,6 +146,7 @@ def test_one_table_and_identical_ones(jobs: Jobs, sizes: pa.Table) -> None:
     assert len(str(twice).splitlines()) >= 3
 
 
+@pytest.mark.full_size
 def test_sixty_four_tables_and_many_cells_are_quick(jobs: Jobs) -> None:
     rng = np.random.default_rng(1)
     n = 20_000

@@ -217,7 +217,7 @@ def _made_odd(found: Data, world: World, odd: Odd) -> Data:
         case "unlisted":
             row[world.establishment] = f"{MARK} nowhere" if world.keys == "text" else NUMBER - 7
         case "beyond" | "beyond clipped":
-            size = row[world.worker] if world.counted else 1
+            size = max(row[world.worker], 1) if world.counted else 1
             row[odd.column] = next(each.cap for each in world.amounts if each.name == odd.column) * size + 1
         case "idle nan":
             row[odd.column] = nan
@@ -255,7 +255,7 @@ def truth(world: World, release: Release) -> list[dict[tuple[str, ...], int]]:
         for row in whole:
             if keeps(row, [*world.places, *kinds]):
                 size = row[world.worker] if world.counted else 1
-                number = size if of is None else min(round(row[of.name]), of.cap * size)
+                number = size if of is None else min(round(row[of.name]), of.cap * max(size, 1))
                 cells[tuple(spelled(row[name]) for name in by)] += number
         found.append(cells)
     return found

@@ -242,6 +242,12 @@ def truth(world: World, release: Release) -> list[dict[tuple[str, ...], int]]:
     def keeps(row: Row, names: Sequence[str]) -> bool:
         return all(spelled(row[name]) in values for name, values in kept.items() if name in names)
 
+    theta = dict(world.unit).get("theta")
+    of_all: Counter[Any] = Counter()
+    for row in plain.jobs:
+        of_all[row[world.establishment]] += row[world.worker] if world.counted else 1
+    if theta is not None:  # larger ones are left out, which intervals are not about
+        whole = [row for row in whole if of_all[row[world.establishment]] <= int(theta)]
     found = []
     for by in release.tables:
         outside = [name for name in by if name not in kinds]

@@ -44,6 +44,13 @@ FOUND: dict[str, World] = {
     "the desk's form could not ask for a total among several tables": _world(
         Release("jobs", "counts", ((), ("place",)), "8"), desk=True
     ),
+    "a site of noise for every set of kinds ended in a traceback: its attacks drew by single kinds": _world(
+        Release("jobs", tables=(("place", "time"),), epsilon="20"),
+        kinds=(Attribute("time", ("a", "b", "c")),),
+        sizes=(9, 1, 9, 5, 3, 9, 3, 2, 400),
+        unit=(("kind", "establishments"), ("alpha", "317/536"), ("strength", "weak")),
+        publishes=True,
+    ),
     "a first row with a value spelled nearly like a name was shown as names of columns": _world(
         establishment="a]b", attributes=(Attribute("place", ("a b",)),), frame="csv ,", odd=(Odd("no names"),)
     ),

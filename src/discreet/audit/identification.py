@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -304,12 +304,14 @@ def _combinations(domains: Any, kinds: Sequence[str]) -> tuple[tuple[Any, ...], 
 
 def _attack_once(firms: Histograms, mechanism: Mechanism, name: str, *, seed: int) -> list[dict[str, Any]]:
     """Attacks on one stand-in, drawn once."""
-    cells = firms.cells()
+    cells = firms.cells(unions=mechanism.by_unions)
     infusion = Infusion()
     factors = infusion.factor(np.random.default_rng(seed).random(len(firms.counts)))
     infused = infusion.publish(firms, factors, source=SeededSource(seed))
-    if mechanism.by_kinds:
-        hidden: Integers = np.column_stack([cells.largest, cells.largest_total])
+    if mechanism.by_unions:
+        hidden = cast("Integers", cells.unions)
+    elif mechanism.by_kinds:
+        hidden = np.column_stack([cells.largest, cells.largest_total])
     elif mechanism.joint:
         hidden = cells.largest_total
     else:

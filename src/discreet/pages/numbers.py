@@ -72,7 +72,7 @@ def three(value: float) -> str:
 
 def percent(share: float, *, up: bool = False) -> str:
     """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
-    exact = Decimal(repr(share)) * 100
+    exact = Decimal(repr(float(share))) * 100
     rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
     if exact >= 100:
         return f"{exact.normalize():f}{PERCENT}"

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+WORDS = ("quality", "effect", "group", "term", "flag")
+"""Columns of words, whatever those of one table look like: a group may be called True, or 007."""
+
+
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table in the format that its name ends in."""
     import pyarrow.csv
@@ -65,7 +69,7 @@ def read_table(
         "at_most": pa.float64(),
         "lower": pa.float64(),
         "upper": pa.float64(),
-        "quality": pa.string(),
+        **dict.fromkeys(WORDS, pa.string()),
     }
     options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
     return pyarrow.csv.read_csv(file, convert_options=options)

@@ -9,9 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from discreet.pages import charts, svg
+from discreet.pages import charts, numbers, svg
 from discreet.pages.page import Code, Figure, Heading, Note, Page, Prose, Table, inline, slug
 from discreet.words.errors import DataError
 from faults_of import about
@@ -180,3 +181,8 @@ def test_colours_have_enough_contrast() -> None:
             assert contrast(colours[name], colours["ground"]) >= 4.5
         assert contrast(colours["ink"], colours["shade"]) >= 4.5
         assert all(contrast(colour, colours["ground"]) >= 3 for colour in svg.PALETTE)
+
+
+def test_a_share_of_any_type_of_number_is_shown() -> None:
+    """NumPy's were spelled with their type, which ended a report of flows after it was paid, by chance."""
+    assert numbers.percent(np.float64(0.25)) == numbers.percent(0.25)

@@ -14,6 +14,7 @@ from discreet_papers import blmm
 from faults_of import about
 
 
+@pytest.mark.walk
 def test_study_writes_what_it_promises(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(blmm, "QUICK_SHARE", 0.002)
     monkeypatch.setattr(blmm, "QUICK_DRAWS", 400)

@@ -66,6 +66,7 @@ def test_block_numbers_are_the_documents() -> None:
     assert (by_epsilon[0.1]["documents"], by_epsilon[4.6]["documents"]) == (22470, 4858)
 
 
+@pytest.mark.walk
 def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmm, "QUICK_SHARE", 0.004)
     monkeypatch.setattr(lmm, "LAGGED", (1.0,))

@@ -163,6 +163,7 @@ def test_nothing_feasible_is_no_agreement() -> None:
     assert not any(row.agrees for row in rows)
 
 
+@pytest.mark.walk
 def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lodes, "QUICK_GRID", {"alphas": (0.1,), "epsilons": (4.0,)})
     monkeypatch.setattr(lodes, "QUICK_SHARE", 0.004)

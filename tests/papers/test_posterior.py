@@ -17,6 +17,8 @@ from discreet_papers import posterior
 from discreet_papers.posterior_kinds import FURTHER, KINDS, diamonds, unsaid
 from faults_of import about
 
+pytestmark = pytest.mark.walk  # a study from its beginning to its page
+
 
 @pytest.fixture(scope="module")
 def study():

@@ -14,6 +14,8 @@ from discreet.words.errors import DataError
 from discreet_papers import synthetic
 from faults_of import about
 
+pytestmark = pytest.mark.walk  # a study from its beginning to its page
+
 FALSE_ALARM = 1e-6
 
 

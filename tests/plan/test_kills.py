@@ -16,6 +16,8 @@ import pytest
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 
+pytestmark = pytest.mark.walk  # many kills, to the end
+
 RELEASES = ("places", "sexes", "margins")
 LONGEST_WAIT = 0.08  # seconds into a step: longer than any step of the toy plan but the report
 

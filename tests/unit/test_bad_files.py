@@ -119,6 +119,7 @@ def poor(door: Callable[[Path], Any], file: Path) -> str | None:
     return f"{file.name} was taken"
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize(("name", "ending", "door"), DOORS, ids=[name for name, *_ in DOORS])
 def test_refusals_of_files_have_three_parts(name: str, ending: str, door: Callable[[Path], Any], files: Path) -> None:
     kinds = [kind for kind in BAD if not (ending == "db" and kind in ("missing", "empty"))]  # there a ledger is made

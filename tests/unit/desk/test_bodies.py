@@ -16,6 +16,8 @@ import pytest
 
 from discreet.desk.forms import FORM_BYTES, JSON_BYTES, LOGIN_BYTES
 
+pytestmark = pytest.mark.walk  # a desk under slow senders
+
 CHUNK = 65_536  # as servers hand bodies on
 STRETCH = 0.4  # seconds; one page takes some hundredths
 TRIES = 3  # what is slow is slow every time; a collection of this process's garbage, or another test's thread, is not

@@ -35,6 +35,8 @@ from discreet.desk.turns import PAGES, TooMuch, Turns
 from discreet.words.errors import DataError
 from faults_of import about
 
+pytestmark = pytest.mark.walk  # work that has to last until it is ended
+
 ORIGIN = {"origin": "http://127.0.0.1"}
 TABLE = "y,x,g\n" + "".join(f"{i % 7},{i % 3},g{i % 5}\n" for i in range(60))
 HEAVY: dict[str, dict[str, Any]] = {

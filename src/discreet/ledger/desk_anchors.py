@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.ledger.anchors import Anchor
 from discreet.ledger.entries import EntryError
+from discreet.ledger.store import is_absent
 from discreet.words.errors import LedgerError
 
 
@@ -40,18 +41,19 @@ class DeskAnchors:
     def _read(self, query: str) -> list[Anchor]:
         if not self._served():
             return []
-        with self._connected() as connection:
-            try:
+        try:
+            with self._connected() as connection:
                 return [Anchor.read(line) for _, line, *_ in connection.execute(query)]
-            except (sqlite3.Error, EntryError) as error:
-                raise LedgerError(
-                    f"The anchors of the ledger in {self} cannot be read: {error}.",
-                    "What the ledger had is not known, so nothing was spent.",
-                    "Start the desk of this version, or bring its database back.",
-                ) from None
+        except (sqlite3.Error, EntryError) as error:
+            raise LedgerError(
+                f"The anchors of the ledger in {self} cannot be read: {error}.",
+                "What the ledger had is not known, so nothing was spent.",
+                "Start the desk of this version, or bring its database back.",
+            ) from None
 
     def _served(self) -> bool:
-        return self.database.exists()
+        """Whether there is a database; one that cannot be looked at is no missing one."""
+        return not is_absent(self.database)
 
     def _connected(self) -> Any:
         return closing(sqlite3.connect(self.database, timeout=30))

@@ -269,3 +269,13 @@ def test_anchors_of_a_desk_that_cannot_be_read_are_unknown(desk: Desk) -> None:
     with pytest.raises(LedgerError):
         DeskAnchors(desk.database).last()
     assert desk.book.trouble
+
+
+def test_a_database_that_cannot_be_looked_at_is_not_one_without_anchors(tmp_path: Path) -> None:
+    """Red before: links that lead to each other were a desk that was never served, which knows of no line."""
+    assert DeskAnchors(tmp_path / "absent.db").last() == []
+    (tmp_path / "one.db").symlink_to(tmp_path / "two.db")
+    (tmp_path / "two.db").symlink_to(tmp_path / "one.db")
+    for asked in (DeskAnchors(tmp_path / "one.db").last, DeskAnchors(tmp_path / "one.db").anchors):
+        with pytest.raises(LedgerError):
+            asked()
